@@ -1,0 +1,163 @@
+// The event loop: one per worker, everything above it sees completions only. The ring implementation is the only user of liburing;
+// a simulated one drives tests. Nothing completes inside the call that starts it: completions are collected, then run.
+//
+// Operations are embedded in the object that waits. The object must stay alive and the operation's memory in place until it has
+// completed, also after cancel(): cancelling asks, the completion (usually -ECANCELED) ends it.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "corehttpd/base/block.h"
+#include "corehttpd/base/clock.h"
+#include "corehttpd/base/error.h"
+#include "corehttpd/base/list.h"
+#include "corehttpd/base/turn.h"
+
+namespace corehttpd::io {
+
+class Loop;
+
+struct ReadyTag {};
+
+// One outstanding request to the kernel. result: >= 0 as the system call's, else -errno.
+class Operation : public ListHook<ReadyTag> {
+ public:
+  using Complete = void (*)(Operation&, int result);
+  explicit Operation(Complete complete) : complete_(complete) {}
+  bool pending() const { return pending_; }
+
+ private:
+  friend class RingLoop;
+  friend class SimLoop;
+  Complete complete_;
+  int result_ = 0;
+  bool pending_ = false;
+};
+
+// Receives again and again until stopped, ended or failed. Data arrives in the loop's buffers and is valid only during the call.
+class Receiver {
+ public:
+  // data empty: the peer closed its side; the receiver is no longer armed.
+  virtual void on_received(std::span<const std::byte> data) = 0;
+  // The receive failed (ECONNRESET…); no longer armed.
+  virtual void on_receive_error(int errno_value) = 0;
+
+ protected:
+  ~Receiver() = default;
+};
+
+// Opaque state of one armed receive, embedded beside the Receiver. Same lifetime rule as Operation: may be destroyed only when
+// idle(). receive_stop() leads to on_stopped through the hook below.
+class ReceiveState : public ListHook<ReadyTag> {
+ public:
+  // stopped is called once the kernel has let go after receive_stop(); until then no destruction. May be nullptr.
+  using Stopped = void (*)(ReceiveState&);
+  ReceiveState(Receiver& receiver, Stopped stopped) : receiver_(receiver), stopped_(stopped) {}
+  bool idle() const { return !armed_ && !linked(); }
+  bool armed() const { return armed_ && !stopping_; }
+
+ private:
+  friend class RingLoop;
+  friend class SimLoop;
+  Receiver& receiver_;
+  Stopped stopped_;
+  int fd_ = -1;
+  bool armed_ = false;
+  bool stopping_ = false;
+  bool polling_ = false;  // Armed as a one-shot poll: the state of connections that have been idle for long.
+};
+
+struct TimerTag {};
+
+// One-shot timer of the worker's wheel. Resolution 1 ms; fires not before its time. Destroying it cancels it.
+class Timer : public ListHook<TimerTag> {
+ public:
+  using Fire = void (*)(Timer&);
+  explicit Timer(Fire fire) : fire_(fire) {}
+  bool scheduled() const { return linked(); }
+  Milliseconds due_ms() const { return due_ms_; }
+
+ private:
+  friend class TimerWheel;
+  Fire fire_;
+  Milliseconds due_ms_ = 0;
+};
+
+// Work for the two Offload threads: run() there, then done() on the loop. Nothing of the worker may be touched in run().
+class OffloadTask : public ListHook<ReadyTag> {
+ public:
+  virtual void run() noexcept = 0;
+  virtual void done() = 0;
+
+ protected:
+  ~OffloadTask() = default;
+};
+
+class Loop {
+ public:
+  virtual ~Loop() = default;
+
+  // result: the accepted descriptor (non-blocking, close-on-exec). Single-shot. peer is filled in.
+  virtual void accept(int listener, sockaddr_storage& peer, Operation& operation) = 0;
+  virtual void receive(int fd, ReceiveState& state) = 0;
+  virtual void receive_stop(ReceiveState& state) = 0;
+  // Gives up receive buffers: waits with a one-shot poll, then receives as before. For connections idle for long.
+  virtual void receive_idle(ReceiveState& state) = 0;
+  // result: bytes sent, possibly fewer than given. The iovecs are copied, up to kVectorsMax; what they point to is not.
+  // more: further data follows at once (MSG_MORE).
+  static constexpr std::size_t kVectorsMax = 16;
+  virtual void send(int fd, std::span<const iovec> data, bool more, Operation& operation) = 0;
+  // sendfile(2) of a window of at most length bytes, waiting for room if there is none; result: bytes sent. Cold pages do not
+  // block the loop. 0: the file is shorter than offset (truncated meanwhile).
+  virtual void send_file(int socket, int file, std::uint64_t offset, std::size_t length, Operation& operation) = 0;
+  // AF_UNIX with a full backlog completes with -EAGAIN at once.
+  virtual void connect(int fd, const sockaddr* address, socklen_t length, Operation& operation) = 0;
+  virtual void read(int file, void* into, std::size_t length, std::uint64_t offset, Operation& operation) = 0;
+  // Appends when offset is UINT64_MAX.
+  virtual void write(int file, const void* from, std::size_t length, std::uint64_t offset, Operation& operation) = 0;
+  // result: the descriptor. path must stay until completion.
+  virtual void open(const char* path, int flags, unsigned mode, Operation& operation) = 0;
+  virtual void poll(int fd, unsigned poll_events, Operation& operation) = 0;
+  virtual void cancel(Operation& operation) = 0;
+
+  // Scheduling a scheduled timer moves it.
+  virtual void schedule(Timer& timer, Milliseconds after_ms) = 0;
+  virtual void cancel(Timer& timer) = 0;
+  // False when the bounded queue is full: the caller answers 503 or does without.
+  virtual bool offload(OffloadTask& task) = 0;
+
+  // One submit-and-wait, the completions (up to a budget), the timers, the turn queue.
+  virtual void run_once() = 0;
+  void run() { stopping_ = false; while (!stopping_) run_once(); }
+  void stop() { stopping_ = true; }
+  // Makes a blocked run_once() return. From any thread and from signal handlers.
+  virtual void wake() = 0;
+
+  Clock& clock() { return clock_; }
+  TurnQueue& turn() { return turn_; }
+  BlockPool& blocks() { return blocks_; }
+
+ protected:
+  Clock clock_;
+  TurnQueue turn_;
+  BlockPool blocks_;
+  bool stopping_ = false;
+};
+
+struct RingOptions {
+  unsigned submission_entries = 1024;
+  unsigned receive_buffers = 512;           // Power of two.
+  std::size_t receive_buffer_bytes = 8192;
+};
+// The io_uring loop; create it in the worker, after privileges are dropped. On failure detail is the errno;
+// explain_ring_failure() turns it into the one clear message with cause and remedy.
+Result<std::unique_ptr<Loop>> make_ring_loop(const RingOptions& options);
+const char* explain_ring_failure(int errno_value);
+
+}  // namespace corehttpd::io

@@ -1,0 +1,11 @@
+#include "corehttpd/base/file_handle.h"
+
+#include <unistd.h>
+
+namespace corehttpd {
+
+FileHandle::~FileHandle() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace corehttpd
