@@ -21,6 +21,7 @@ struct Scope {
   const Node* node = nullptr;       // nullptr for the root.
   void* object = nullptr;           // Type known to the module that opened the block.
   std::string_view opened_by;       // Name of the block directive: "server".
+  std::uint64_t owned = 0;  // Bit per module: its slot is this scope's own copy, not its parent's.
   // Called when the children have been compiled without error, in the order of the file; nullptr:
   // nothing to do.
   bool (*close)(Compiler&, Scope&) = nullptr;
@@ -103,7 +104,8 @@ class Compiler {
     return *static_cast<S*>(own_settings(scope, SettingsIndex<S>::value));
   }
   void* own_settings(Scope& scope, std::size_t module_index);
-  // path relative to prefix made absolute; text without variables only. NUL-terminated.
+  // path relative to prefix made absolute; text without variables only. NUL-terminated, lives as
+  // long as the configuration.
   std::string_view full_path(std::string_view path);
   // Compiles children of node in scope, as a block setter may need for blocks that it opens itself
   // (limit_except).

@@ -3,6 +3,10 @@
 // diagnostics, --describe and docs/reference. A new option touches two places: a field in the
 // module's settings struct and a row here.
 //
+// A name may have several rows, in one module or in several, as long as their contexts are
+// disjoint: "if" in server and "if" in location, "server" in http and "server" in upstream. Two
+// rows that overlap are a mistake that compile() reports.
+//
 // Meaning is nginx's: a block's simple directives are all applied before its child blocks are
 // compiled, so order within a block does not matter; a child starts as a copy of its parent's
 // settings (made when it first changes something).
@@ -15,6 +19,7 @@
 #include <cstdint>
 #include <new>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -48,6 +53,8 @@ inline constexpr Context kHttpServerLocation =
     Context::kHttp | Context::kServer | Context::kLocation;
 // "http", "server", "location", "if in server", …; one bit only.
 std::string_view context_name(Context one);
+// "http, server, location": all bits, outermost first.
+std::string context_names(Context set);
 
 enum class Kind : std::uint8_t {
   kValue,     // name words… ;
@@ -98,6 +105,15 @@ struct Node {
   std::span<const Node> children;  // Of a block.
   bool is_block = false;
 };
+// Limits of the reader; what exceeds one is an error, not a truncation.
+inline constexpr std::size_t kWordBytesMax = 64 * 1024;
+inline constexpr std::size_t kFileBytesMax = 64 * 1024 * 1024;
+inline constexpr std::size_t kFilesMax =
+    64 * 1024;  // Files read, each once however often included.
+inline constexpr std::size_t kNodesMax =
+    4'000'000;  // Directives of the whole tree, includes counted each time.
+inline constexpr std::size_t kNestingMax = 64;  // Blocks within blocks, per file.
+inline constexpr std::size_t kIncludeDepthMax = 32;
 
 struct Directive;
 class Compiler;  // compiler.h
@@ -134,7 +150,8 @@ struct Setting {
   void warn(std::size_t i, fmt::format_string<T...> format, T&&... arguments) const {
     warn_text(i, fmt::format(format, std::forward<T>(arguments)...));
   }
-  bool fail_text(std::size_t i, std::string_view message) const;
+  // help: what is allowed instead, shown below the line; may be empty.
+  bool fail_text(std::size_t i, std::string_view message, std::string_view help = {}) const;
   void warn_text(std::size_t i, std::string_view message) const;
 };
 
@@ -171,6 +188,9 @@ struct Module {
       nullptr;  // Where the compiler stores the module's place in every settings array.
   // After the whole tree is compiled without error; may report errors. nullptr: nothing to do.
   void (*finish)(Compiler&) = nullptr;
+  // The rows only stand in for what no other module declares: in each context in which another
+  // module of the list has a row of the same name, that row wins. Only later.h's table does this.
+  bool yields = false;
 };
 
 // The place of a settings type in SettingsView, set when a configuration is compiled (equal for all

@@ -11,11 +11,15 @@
 
 namespace corehttpd::conf {
 
-// "10", "512k", "8m", "1g" (g only for offsets in nginx; accepted for all sizes). Nothing when
-// malformed or too large.
+// "10", "512k", "8m", "1g" (g only for offsets in nginx; accepted for all sizes), either case.
+// Nothing when malformed or above INT64_MAX.
 std::optional<std::uint64_t> parse_size(std::string_view text);
-// "30", "500ms", "1h 30m", "1d12h", "1y": seconds unless a unit is given. Nothing when malformed.
+// "30", "500ms", "1h 30m", "1d12h", "1y": seconds unless a unit is given; units y M w d h m s ms,
+// each once, largest first, with blanks between parts or not. A month has 30 days, a year 365.
+// Nothing when malformed or too large.
 std::optional<Milliseconds> parse_time_ms(std::string_view text);
+// Digits only. Nothing when malformed or above UINT64_MAX.
+std::optional<std::uint64_t> parse_number(std::string_view text);
 std::optional<bool> parse_flag(std::string_view text);  // "on", "off", case ignored.
 
 namespace detail {
@@ -32,6 +36,9 @@ auto& field(const Setting& s) {
 }
 }  // namespace detail
 
+// Read word `word` into out; false with nginx's message recorded: invalid value "x" in "y"
+// directive, it must be "on" or "off"; "y" directive invalid value; "y" directive invalid number;
+// value must be between 1 and 9.
 bool read_flag(const Setting& s, std::size_t word, bool& out);
 bool read_size(const Setting& s, std::size_t word, std::uint64_t& out);
 bool read_time(const Setting& s, std::size_t word, Milliseconds& out);
