@@ -17,7 +17,6 @@
 #include "corehttpd/http/log_files.h"
 #include "corehttpd/io/loop.h"
 #include "corehttpd/proto/acceptor.h"
-#include "corehttpd/proto/connection_set.h"
 #include "server/channel.h"
 #include "server/modules.h"
 #include "server/settings.h"
@@ -108,8 +107,7 @@ class Worker {
   handlers::AccessLog access_log_;
   handlers::ErrorPages error_pages_;
   http::Services services_;
-  proto::ConnectionSet connections_;
-  std::vector<std::unique_ptr<proto::Acceptor>> acceptors_;
+  proto::Acceptors acceptors_;
   Owned<TurnTask> emptied_;
   Owned<io::Timer> shutdown_timer_;
   ChannelPoll channel_poll_;
@@ -125,15 +123,10 @@ Worker::Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descripto
       access_log_(loop, *log_files_),
       services_{loop, loop.turn(), loop.blocks(), loop.clock(), *setup.configuration.object<route::Tree>(), error_pages_,
                 access_log_, setup.counters, transforms()},
-      connections_(loop.turn()),
+      acceptors_(services_, connection_limit(descriptors)),
       emptied_([](Worker& w) { w.done_ = w.draining_; }, *this),
-      shutdown_timer_([](Worker& w) { w.connections_.close_now(); }, *this),
+      shutdown_timer_([](Worker& w) { w.acceptors_.connections().close_now(); }, *this),
       channel_poll_(*this) {
-  const auto listeners = setup.configuration.object<route::Tree>()->listeners();
-  for (std::size_t i = 0; i < listeners.size(); ++i) {
-    acceptors_.push_back(std::make_unique<proto::Acceptor>(loop_, services_, connections_, setup.listeners[i],
-                                                           listeners[i].endpoint, connection_limit(descriptors)));
-  }
 }
 
 // Each connection may need a second descriptor, for a file or an origin.
@@ -145,7 +138,10 @@ std::size_t Worker::connection_limit(std::uint64_t descriptors) const {
 
 int Worker::run() {
   setup_.counters.use_slot(setup_.counter_slot);
-  for (auto& acceptor : acceptors_) acceptor->start();
+  const auto listeners = setup_.configuration.object<route::Tree>()->listeners();
+  for (std::size_t i = 0; i < listeners.size(); ++i) {
+    acceptors_.add(setup_.listeners[i], listeners[i].endpoint);
+  }
   if (setup_.channel >= 0) loop_.poll(setup_.channel, POLLIN, channel_poll_);
   while (!done_) {
     loop_.run_once();
@@ -157,10 +153,10 @@ int Worker::run() {
     if (g_request == kGraceful && !draining_) start_draining();
   }
   if (g_request == kFast) {
-    for (auto& acceptor : acceptors_) acceptor->stop();
-    connections_.close_now();
+    acceptors_.stop();
+    acceptors_.connections().close_now();
     // Bounded: the kernel lets go within a few turns, and the process ends anyway.
-    for (int turn = 0; turn < 100 && !connections_.empty(); ++turn) {
+    for (int turn = 0; turn < 100 && !acceptors_.connections().empty(); ++turn) {
       loop_.wake();
       loop_.run_once();
     }
@@ -173,9 +169,9 @@ void Worker::start_draining() {
   draining_ = true;
   set_title("corehttpd: worker process is shutting down");
   services_.draining = true;
-  for (auto& acceptor : acceptors_) acceptor->stop();
-  connections_.when_empty(&emptied_);
-  connections_.drain();
+  acceptors_.stop();
+  acceptors_.connections().when_empty(&emptied_);
+  acceptors_.connections().drain();
   if (settings_.worker_shutdown_timeout > 0) loop_.schedule(shutdown_timer_, settings_.worker_shutdown_timeout);
 }
 
