@@ -61,8 +61,7 @@ void set_limit_rate(http::Exchange& exchange, std::string_view value) {
 
 Value request_completion(http::Exchange& exchange, std::string_view) {
   // Meant for the log, which is written when all has been sent or the client has gone.
-  const bool complete = exchange.finished() && exchange.head_sent();
-  return complete ? std::string_view("OK") : std::string_view("");
+  return exchange.main().complete() ? std::string_view("OK") : std::string_view("");
 }
 
 Value request_time(http::Exchange& exchange, std::string_view) {
