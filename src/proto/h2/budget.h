@@ -13,7 +13,7 @@ class Budget {
  public:
   // capacity: tokens of a fresh bucket and the most it ever holds. per_second: what time gives back.
   constexpr Budget(std::uint32_t capacity, std::uint32_t per_second)
-      : thousandths_(capacity * 1000LL), capacity_(capacity * 1000LL), per_second_(per_second) {}
+      : thousandths_(capacity * std::int64_t{1000}), capacity_(capacity * std::int64_t{1000}), per_second_(per_second) {}
 
   // False when the tokens are spent.
   bool spend(Milliseconds now_ms, std::uint32_t tokens) {
@@ -23,13 +23,13 @@ class Budget {
       thousandths_ = std::min(capacity_, thousandths_ + elapsed * per_second_);
       refilled_ms_ = now_ms;
     }
-    thousandths_ -= tokens * 1000LL;
+    thousandths_ -= tokens * std::int64_t{1000};
     return thousandths_ >= 0;
   }
-  void give_back(std::uint32_t tokens) { thousandths_ = std::min(capacity_, thousandths_ + tokens * 1000LL); }
+  void give_back(std::uint32_t tokens) { thousandths_ = std::min(capacity_, thousandths_ + tokens * std::int64_t{1000}); }
 
  private:
-  std::int64_t thousandths_;
+  std::int64_t thousandths_;  // Tokens left, may be below 0.
   std::int64_t capacity_;
   std::uint32_t per_second_;
   Milliseconds refilled_ms_ = 0;

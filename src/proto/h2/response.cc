@@ -45,10 +45,11 @@ std::string_view status_text(Arena& arena, std::uint16_t status) {
   return arena.copy({text.data(), text.size()});
 }
 
-// Fields of the connection, which do not exist here (RFC 9113 §8.2.2), whoever asked for them: a PHP page may (case 19).
-bool is_connection_specific(FieldName id) {
+// Framing and the connection are the protocol's own business (RFC 9113 §8.2.2), whoever has a field for it: a PHP page may (case 19).
+bool is_framing(FieldName id) {
   switch (id) {
     case FieldName::kConnection:
+    case FieldName::kContentLength:  // The head's own; a second one would contradict it.
     case FieldName::kKeepAlive:
     case FieldName::kProxyConnection:
     case FieldName::kTransferEncoding:
@@ -62,18 +63,32 @@ bool is_connection_specific(FieldName id) {
 
 // The last gate before the peer, which would treat the whole response as malformed for one bad field.
 bool can_be_sent(const http::Field& field) {
-  return !is_connection_specific(field.id) && http::is_token(field.name) && http::is_field_value(field.value);
+  return !is_framing(field.id) && http::is_token(field.name) && http::is_field_value(field.value);
 }
 
 std::string_view server_text(http::CoreSettings::Tokens tokens) {
   return tokens == http::CoreSettings::Tokens::kOff ? std::string_view("corehttpd") : "corehttpd/" CORE_VERSION;
 }
 
-std::string_view date_text(Arena& arena, std::int64_t unix_seconds) {
-  char text[29];
-  format_http_date(unix_seconds, text);
-  return arena.copy({text, sizeof text});
-}
+// The dates that files were changed on: few and always the same, and dear to compose.
+class DateCache {
+ public:
+  std::string_view text(std::int64_t unix_seconds) {
+    Entry& entry = entries_[static_cast<std::uint64_t>(unix_seconds) % std::size(entries_)];
+    if (entry.second != unix_seconds) {
+      format_http_date(unix_seconds, entry.text);
+      entry.second = unix_seconds;
+    }
+    return {entry.text, sizeof entry.text};
+  }
+
+ private:
+  struct Entry { std::int64_t second = -1; char text[29]; };
+  Entry entries_[64];
+};
+DateCache date_cache;  // Of the worker: one process, one thread.
+
+std::string_view date_text(Arena& arena, std::int64_t unix_seconds) { return arena.copy(date_cache.text(unix_seconds)); }
 
 // "Content-Type" of the head with its charset.
 std::string_view content_type(Arena& arena, const http::ResponseHead& head) {
@@ -84,17 +99,21 @@ std::string_view content_type(Arena& arena, const http::ResponseHead& head) {
 // Fields that have a place of their own in ResponseHead.
 void add_head_fields(NameValues& out, http::Exchange& exchange, const http::ResponseHead& head) {
   Arena& arena = exchange.arena();
-  if (!head.content_type.empty()) out.push_back(arena, pair("content-type", content_type(arena, head)));
+  if (!head.content_type.empty() && http::is_field_value(head.content_type)) {
+    out.push_back(arena, pair("content-type", content_type(arena, head)));
+  }
   if (head.content_length && head.status != 204) {
     const fmt::format_int text(*head.content_length);
     out.push_back(arena, pair("content-length", arena.copy({text.data(), text.size()})));
   }
   if (head.last_modified >= 0) out.push_back(arena, pair("last-modified", date_text(arena, head.last_modified)));
-  if (!head.etag.empty()) out.push_back(arena, pair("etag", head.etag));
-  if (head.accept_ranges) out.push_back(arena, pair("accept-ranges", "bytes"));
+  if (!head.etag.empty() && http::is_field_value(head.etag)) out.push_back(arena, pair("etag", head.etag));
+  if (head.accept_ranges && head.status == 200 && head.fields.find(FieldName::kAcceptRanges) == nullptr) {
+    out.push_back(arena, pair("accept-ranges", "bytes"));
+  }
   if (head.vary_accept_encoding) out.push_back(arena, pair("vary", "Accept-Encoding"));
   if (!head.location.empty()) {
-    const std::string_view location = http::absolute_location(exchange, head.location);
+    const std::string_view location = http::absolute_location(exchange);
     if (http::is_field_value(location)) out.push_back(arena, pair("location", location));
   }
 }
@@ -135,8 +154,7 @@ NameValues encode_trailers(Arena& arena, const http::FieldList& fields) {
   NameValues out;
   for (const http::Field& field : fields) {
     // Framing and routing fields mean something only in front (RFC 9110 §6.5.1).
-    if (!can_be_sent(field) || field.id == FieldName::kContentLength || field.id == FieldName::kTrailer ||
-        field.id == FieldName::kHost) {
+    if (!can_be_sent(field) || field.id == FieldName::kTrailer || field.id == FieldName::kHost) {
       continue;
     }
     out.push_back(arena, pair(lower_name(arena, field.name), field.value));
