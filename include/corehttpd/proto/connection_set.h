@@ -26,7 +26,7 @@ class LiveConnection : public ListHook<LiveTag> {
 
  protected:
   LiveConnection() = default;
-  ~LiveConnection();
+  virtual ~LiveConnection();
 
  private:
   friend class ConnectionSet;

@@ -141,7 +141,10 @@ char* HeadWriter::write(char* to, const http::ResponseHead& head, const HeadFram
 std::size_t HeadWriter::bound(std::uint16_t, const http::FieldList& fields) { return kFixedBound + bound_of(fields); }
 
 char* HeadWriter::write_interim(char* to, std::uint16_t status, const http::FieldList& fields) {
-  to = put_status_line(to, status, {});
+  return write_trailers(put_status_line(to, status, {}), fields);
+}
+
+char* HeadWriter::write_trailers(char* to, const http::FieldList& fields) {
   for (const http::Field& field : fields) {
     if (!is_framing(field.id) && is_sound(field)) to = put_field(to, field.name, field.value);
   }

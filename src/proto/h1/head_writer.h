@@ -32,6 +32,8 @@ class HeadWriter {
   // An interim response (RFC 9110 §15.2): status line and fields alone.
   static std::size_t bound(std::uint16_t status, const http::FieldList& fields);
   static char* write_interim(char* to, std::uint16_t status, const http::FieldList& fields);
+  // A trailer section, empty line included, within bound(0, fields).
+  static char* write_trailers(char* to, const http::FieldList& fields);
 
  private:
   // "Server: …\r\nDate: …\r\n" of this second.
