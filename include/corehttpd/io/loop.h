@@ -75,6 +75,8 @@ class ReceiveState : public ListHook<ReadyTag> {
   // called with each piece, oldest first, and it is forgotten. Only when idle().
   using Take = void (*)(void* context, std::span<const std::byte> data);
   void take_parked(void* context, Take take);
+  // The owner, for stopped.
+  Receiver& receiver() const { return receiver_; }
 
  private:
   friend class RingLoop;
