@@ -83,7 +83,7 @@ class CountCounters final : public http::Counters {
 };
 
 struct Worker {
-  explicit Worker(const io::SimOptions& options = {.short_transfers = false, .delays = false}) : loop(options), set(loop.turn()) {
+  explicit Worker(const io::SimOptions& options = {.short_transfers = false, .delays = false}) : loop(options) {
     core.error_log = &quiet;
     site.settings = settings.view();
     site.name = "example.org";
@@ -126,8 +126,9 @@ struct Worker {
   std::vector<std::unique_ptr<FunctionStep>> steps;
   std::vector<std::unique_ptr<Place>> places;
   io::SimLoop loop;
-  http::Services services{loop, loop.turn(), loop.blocks(), loop.clock(), sites, errors, log, counters, {}};
-  proto::ConnectionSet set;
+  io::Loop& base = loop;  // SimLoop has a turn() of its own.
+  http::Services services{loop, base.turn(), loop.blocks(), loop.clock(), sites, errors, log, counters, {}};
+  proto::ConnectionSet set{base.turn()};
 };
 
 // What came back for one stream.

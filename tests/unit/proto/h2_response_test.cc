@@ -47,7 +47,7 @@ TEST_F(H2Response, CountsBytesSent) {
     Log(std::uint64_t& s, std::uint64_t& b) : sent(s), body(b) {}
     void log(http::Exchange& exchange) override { sent = exchange.bytes_sent(); body = exchange.body_bytes_sent(); }
   } log{sent, body};
-  http::Services services{worker.loop, worker.loop.turn(), worker.loop.blocks(), worker.loop.clock(), worker.sites, worker.errors,
+  http::Services services{worker.loop, worker.base.turn(), worker.loop.blocks(), worker.loop.clock(), worker.sites, worker.errors,
                           log, worker.counters, {}};
   worker.handle("/a", [](http::Exchange& exchange) { return answer(exchange, "hello"); });
   nghttp2_submit_settings(client.session(), 0, nullptr, 0);
