@@ -85,7 +85,7 @@ class Exchange final : public LogContext {
   std::int64_t started_wall_us() const { return started_wall_us_; }
   // The address access rules and logs go by: the peer's, or what real_ip made of it.
   const IpAddress& client() const { return client_; }
-  void set_client(const IpAddress& address) { client_ = address; }
+  void set_client(const IpAddress& address);
   std::string_view client_text();   // Cached in the arena.
   // Lower case, without port and trailing dot; what the site was selected by. $host falls back to the site's name.
   std::string_view host() const { return host_; }
@@ -116,6 +116,8 @@ class Exchange final : public LogContext {
   void set_method(Method method) { request_.method = method; request_.method_text = to_string(method); }
   // Goes on after kSuspend, at the end of the turn. Exactly once per suspension.
   void resume(StepOutcome outcome);
+  // False when the next redirect would be one too many: the error responder then uses its built-in page.
+  bool may_redirect() const { return uri_changes_ < kUriChangesMax; }
   // What suspends an exchange registers here.
   void on_abort(AbortHook& hook) { hooks_.push_back(hook); }
   // The status that error_page is being served for, so that it is kept; 0: none.
@@ -158,13 +160,15 @@ class Exchange final : public LogContext {
 
   bool choose_site();
   void enter_site();
-  void enter_location(bool named);
-  void run_steps();
-  void apply(StepOutcome outcome);
-  void fail(std::uint16_t status);
-  void decline_all();
-  void finish();
+  void begin_server_rewrite();
+  StepOutcome begin_location();
   bool check_body_size();
+  void proceed(StepOutcome outcome);
+  StepOutcome next_step();
+  bool count_uri_change();
+  void fail(std::uint16_t status);
+  void abort_hooks(const Error& error);
+  void finish();
 
   alignas(16) std::byte inline_[kInlineArenaBytes];
   Arena arena_;
@@ -194,7 +198,7 @@ class Exchange final : public LogContext {
   enum class Stage : std::uint8_t { kNew, kServerRewrite, kLocation, kAnswered } stage_ = Stage::kNew;
   std::uint16_t error_status_ = 0;
   std::uint8_t uri_changes_ = 0;
-  bool internal_ = false, head_sent_ = false, finished_ = false, suspended_ = false, failing_ = false;
+  bool internal_ = false, head_sent_ = false, finished_ = false, suspended_ = false;
   Milliseconds started_ms_ = 0;
   std::int64_t started_wall_us_ = 0;
   std::uint64_t bytes_sent_ = 0, body_bytes_sent_ = 0;

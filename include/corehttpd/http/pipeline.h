@@ -37,7 +37,7 @@ struct StepOutcome {
 
 class Step {
  public:
-  // Called again from the start when it suspended and was resumed with kContinue? No: resuming goes on with the outcome given to resume().
+  // After kSuspend the exchange goes on with the outcome given to resume(); run() is not called a second time.
   virtual StepOutcome run(Exchange& exchange) const = 0;
 
  protected:
