@@ -11,6 +11,7 @@
 #include "corehttpd/http/site.h"
 
 namespace corehttpd::io { class Loop; }
+namespace corehttpd::assets { class FileLookup; }
 
 namespace corehttpd::http {
 
@@ -59,6 +60,7 @@ struct Services {
   Counters& counters;
   std::span<const Transform* const> transforms;
   bool draining = false;  // A graceful end has begun: answer with Connection: close, GOAWAY.
+  assets::FileLookup* files = nullptr;  // As with loop, only the name is known here. Never nullptr in a worker.
 };
 
 }  // namespace corehttpd::http
