@@ -36,6 +36,7 @@ struct FileSource::Load final : io::Operation {
 
 FileSource::FileSource(http::Exchange& exchange, FileEntry entry)
     : exchange_(exchange),
+      loop_(exchange.services().loop),
       content_(std::move(entry.content)),
       file_(std::move(entry.file)),
       end_(entry.size) {}
@@ -126,7 +127,7 @@ Result<http::ReadOutcome> FileSource::start_load() {
   const auto length = static_cast<std::size_t>(
       std::min<std::uint64_t>(end_ - position_, block->capacity()));
   load_ = new Load(*this, std::move(block));
-  exchange_.services().loop.read(file_->fd(), load_->block->data(), length, position_, *load_);
+  loop_.read(file_->fd(), load_->block->data(), length, position_, *load_);
   return http::ReadOutcome{0, http::Next::kBlocked};
 }
 
@@ -157,7 +158,7 @@ void FileSource::abandon_load() {
   if (load->finished) {
     delete load;
   } else {
-    exchange_.services().loop.cancel(*load);
+    loop_.cancel(*load);
   }
 }
 

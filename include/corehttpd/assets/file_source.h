@@ -39,6 +39,7 @@ class FileSource final : public http::BodySource {
   std::unexpected<Error> truncated();
 
   http::Exchange& exchange_;
+  io::Loop& loop_;
   BlockRef content_;
   FileRef file_;
   std::uint64_t position_ = 0;  // Next byte to yield.
