@@ -8,7 +8,6 @@
 #include "corehttpd/handlers/files.h"
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/exchange.h"
-#include "handlers/text.h"
 
 namespace corehttpd::handlers {
 namespace {
@@ -60,7 +59,7 @@ class Index final : public http::Step {
     const auto mapped = assets::map_path(exchange, exchange.uri());
     if (!mapped) return StepOutcome::fail(500);
     bool directory_checked = false;
-    for (const Text& file : exchange.settings<IndexSettings>().files) {
+    for (const expr::Program& file : exchange.settings<IndexSettings>().files) {
       const std::string_view name = file.evaluate(exchange);
       if (name.empty()) continue;
       // An absolute one is a URI and is not looked for.
@@ -104,7 +103,8 @@ constexpr Index kIndex;
 bool set_index(const conf::Setting& s) {
   auto& settings = *static_cast<IndexSettings*>(s.settings);
   const std::size_t kept = s.first_here ? 0 : settings.files.size();
-  const std::span<Text> files = s.arena().make_array<Text>(kept + s.words().size());
+  const std::span<expr::Program> files =
+      s.arena().make_array<expr::Program>(kept + s.words().size());
   for (std::size_t i = 0; i < kept; ++i) files[i] = settings.files[i];
   for (std::size_t i = 0; i < s.words().size(); ++i) {
     const std::string_view word = s.word(i);
@@ -112,7 +112,7 @@ bool set_index(const conf::Setting& s) {
     if (word.front() == '/' && i + 1 != s.words().size()) {
       s.warn(i, "only the last index in \"index\" directive should be absolute");
     }
-    if (!read_text(s, i, word, files[kept + i])) return false;
+    if (!expr::compile_program(s, i, word, files[kept + i])) return false;
   }
   settings.files = files;
   return true;

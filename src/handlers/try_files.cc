@@ -7,7 +7,6 @@
 #include "corehttpd/handlers/files.h"
 #include "corehttpd/http/exchange.h"
 #include "corehttpd/http/target.h"
-#include "handlers/text.h"
 
 namespace corehttpd::handlers {
 namespace {
@@ -25,7 +24,7 @@ class TryFiles final : public http::Step {
       std::string_view name = candidate.name.evaluate(exchange);
       // "$uri" holds the location's name, which stands for the alias itself.
       const bool alias = assets_settings.is_alias && !assets_settings.alias_name.empty();
-      if (alias && candidate.name.has_variables && name.starts_with(assets_settings.alias_name)) {
+      if (alias && !candidate.name.is_literal() && name.starts_with(assets_settings.alias_name)) {
         name.remove_prefix(assets_settings.alias_bytes);
       }
       if (exists(exchange, exchange.arena().concat(root, name), candidate.directory)) {
@@ -91,11 +90,11 @@ bool set_try_files(const conf::Setting& s) {
     if (!word.empty() && word.front() != '/' && word.front() != '$') {
       s.warn(i, "\"{}\" is appended to the root without a slash between them", word);
     }
-    if (!read_text(s, i, word, candidates[i].name)) return false;
+    if (!expr::compile_program(s, i, word, candidates[i].name)) return false;
   }
   settings.candidates = candidates;
   const std::string_view fallback = s.word(last);
-  if (!fallback.starts_with('=')) return read_text(s, last, fallback, settings.fallback);
+  if (!fallback.starts_with('=')) return expr::compile_program(s, last, fallback, settings.fallback);
   const auto status = conf::parse_number(fallback.substr(1));
   if (!status || *status < 100 || *status > 999) {
     return s.fail(last, "invalid code \"{}\"", fallback.substr(1));

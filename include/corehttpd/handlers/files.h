@@ -11,19 +11,8 @@
 
 namespace corehttpd::handlers {
 
-// Text of a directive that may hold variables.
-struct Text {
-  std::string_view literal;
-  expr::Program program;
-  bool has_variables = false;
-
-  std::string_view evaluate(http::Exchange& exchange) const {
-    return has_variables ? program.evaluate(exchange) : literal;
-  }
-};
-
 struct IndexSettings {
-  std::span<const Text> files;
+  std::span<const expr::Program> files;
 };
 const conf::Module& index_module();
 // Content phase, before autoindex and static files: a URI with a slash at its end is redirected
@@ -32,11 +21,11 @@ http::StepFactory index();
 
 struct TryFilesSettings {
   struct Candidate {
-    Text name;
+    expr::Program name;
     bool directory = false;  // Was given with a slash at its end, which is not part of name.
   };
   std::span<const Candidate> candidates;
-  Text fallback;              // A URI with arguments, or "@name".
+  expr::Program fallback;     // A URI with arguments, or "@name".
   std::uint16_t status = 0;   // Of "=404"; 0: the fallback.
   // nginx never inherits try_files: it acts only where it was given.
   conf::SettingsView owner;
