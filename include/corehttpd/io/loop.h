@@ -24,10 +24,13 @@ namespace corehttpd::io {
 class Loop;
 
 struct ReadyTag {};
+// The ring loop's: what a request needs beyond its submission entry.
+struct OperationSlot;
 
 // One outstanding request to the kernel. result: >= 0 as the system call's, else -errno.
 class Operation : public ListHook<ReadyTag> {
  public:
+  // May start the operation again, or destroy it.
   using Complete = void (*)(Operation&, int result);
   explicit Operation(Complete complete) : complete_(complete) {}
   bool pending() const { return pending_; }
@@ -36,6 +39,7 @@ class Operation : public ListHook<ReadyTag> {
   friend class RingLoop;
   friend class SimLoop;
   Complete complete_;
+  OperationSlot* slot_ = nullptr;
   int result_ = 0;
   bool pending_ = false;
 };
@@ -52,30 +56,53 @@ class Receiver {
   ~Receiver() = default;
 };
 
-// Opaque state of one armed receive, embedded beside the Receiver. Same lifetime rule as Operation: may be destroyed only when
-// idle(). receive_stop() leads to on_stopped through the hook below.
+// Opaque state of one armed receive, embedded beside the Receiver. Same lifetime rule as Operation: may be destroyed, and the
+// descriptor closed, only when idle() (closing an armed descriptor does not disarm it). receive_stop() leads to stopped.
+//
+// Between receive_stop() and the next receive() the Receiver is not called. Nothing is lost meanwhile: what the kernel had taken
+// off the socket before it let go is kept here and delivered first after the next receive(). So stopping serves back-pressure
+// as well as closing.
 class ReceiveState : public ListHook<ReadyTag> {
  public:
-  // stopped is called once the kernel has let go after receive_stop(); until then no destruction. May be nullptr.
+  // Called once after each receive_stop(), when the kernel has let go (from the loop, never inside receive_stop()); until then no
+  // destruction. A receive() meanwhile withdraws the stop, which is then not reported. May be nullptr. May destroy the state.
   using Stopped = void (*)(ReceiveState&);
   ReceiveState(Receiver& receiver, Stopped stopped) : receiver_(receiver), stopped_(stopped) {}
-  bool idle() const { return !armed_ && !linked(); }
-  bool armed() const { return armed_ && !stopping_; }
+  ~ReceiveState();
+  bool idle() const { return phase_ == Phase::kOff && !linked(); }
+  bool armed() const { return wish_ != Wish::kNothing; }
 
  private:
   friend class RingLoop;
   friend class SimLoop;
+  struct Parked;
+  // What is under way.
+  enum class Phase : std::uint8_t {
+    kOff,        // Nothing.
+    kReceiving,  // The kernel holds a multishot receive.
+    kPolling,    // The kernel holds a one-shot poll: the state of connections that have been idle for long.
+    kBusy,       // The loop is delivering; what follows is decided when the receiver returns.
+  };
+  // What the owner wants; phase_ follows it as fast as the kernel lets go.
+  enum class Wish : std::uint8_t { kNothing, kReceive, kIdle };
+  static constexpr int kNoEnd = 1;
+  void park(std::span<const std::byte> data);
+
   Receiver& receiver_;
   Stopped stopped_;
+  Parked* parked_ = nullptr;  // Oldest first.
   int fd_ = -1;
-  bool armed_ = false;
-  bool stopping_ = false;
-  bool polling_ = false;  // Armed as a one-shot poll: the state of connections that have been idle for long.
+  int end_ = kNoEnd;  // The receive's last result (0 or -errno) when it came after receive_stop().
+  Phase phase_ = Phase::kOff;
+  Wish wish_ = Wish::kNothing;
+  bool cancelling_ = false;  // A cancel of phase_ is on its way.
+  bool stop_due_ = false;    // stopped_ is to be called.
 };
 
 struct TimerTag {};
 
-// One-shot timer of the worker's wheel. Resolution 1 ms; fires not before its time. Destroying it cancels it.
+// One-shot timer of the worker's wheel. Resolution 1 ms, counted from the clock of the turn that schedules it; fires not before
+// its time. Timers of one turn fire in the order of their times. Destroying it cancels it.
 class Timer : public ListHook<TimerTag> {
  public:
   using Fire = void (*)(Timer&);
@@ -87,9 +114,11 @@ class Timer : public ListHook<TimerTag> {
   friend class TimerWheel;
   Fire fire_;
   Milliseconds due_ms_ = 0;
+  Milliseconds filed_ms_ = 0;  // The time under which the wheel has filed it: at or before due_ms_.
 };
 
-// Work for the two Offload threads: run() there, then done() on the loop. Nothing of the worker may be touched in run().
+// Work for the two Offload threads: run() there, then done() on the loop. Nothing of the worker may be touched in run(). Must stay
+// alive until done(); it cannot be cancelled.
 class OffloadTask : public ListHook<ReadyTag> {
  public:
   virtual void run() noexcept = 0;
@@ -105,28 +134,34 @@ class Loop {
 
   // result: the accepted descriptor (non-blocking, close-on-exec). Single-shot. peer is filled in.
   virtual void accept(int listener, sockaddr_storage& peer, Operation& operation) = 0;
+  // Without effect on an armed state. fd must stay the same while the state is not idle.
   virtual void receive(int fd, ReceiveState& state) = 0;
   virtual void receive_stop(ReceiveState& state) = 0;
-  // Gives up receive buffers: waits with a one-shot poll, then receives as before. For connections idle for long.
+  // Gives up kernel memory: waits with a one-shot poll, then receives as before. For connections idle for long; without effect
+  // unless armed.
   virtual void receive_idle(ReceiveState& state) = 0;
   // result: bytes sent, possibly fewer than given. The iovecs are copied, up to kVectorsMax; what they point to is not.
-  // more: further data follows at once (MSG_MORE).
+  // more: further data follows at once (MSG_MORE). A vanished peer gives -EPIPE or -ECONNRESET, never SIGPIPE.
   static constexpr std::size_t kVectorsMax = 16;
   virtual void send(int fd, std::span<const iovec> data, bool more, Operation& operation) = 0;
-  // sendfile(2) of a window of at most length bytes, waiting for room if there is none; result: bytes sent. Cold pages do not
-  // block the loop. 0: the file is shorter than offset (truncated meanwhile).
+  // sendfile(2) of a window of at most length bytes, waiting for room if there is none; result: bytes sent, at most
+  // kFileWindowBytes. Cold pages do not block the loop. 0: the file is not longer than offset (truncated meanwhile). The socket
+  // must be non-blocking, no other send may be under way on it, and the process must ignore SIGPIPE.
+  static constexpr std::size_t kFileWindowBytes = 512 * 1024;
   virtual void send_file(int socket, int file, std::uint64_t offset, std::size_t length, Operation& operation) = 0;
-  // AF_UNIX with a full backlog completes with -EAGAIN at once.
+  // fd must be non-blocking; the address is not needed after the call. AF_UNIX with a full backlog completes with -EAGAIN at once.
   virtual void connect(int fd, const sockaddr* address, socklen_t length, Operation& operation) = 0;
   virtual void read(int file, void* into, std::size_t length, std::uint64_t offset, Operation& operation) = 0;
-  // Appends when offset is UINT64_MAX.
+  // offset UINT64_MAX: at the descriptor's position, which O_APPEND makes an append.
   virtual void write(int file, const void* from, std::size_t length, std::uint64_t offset, Operation& operation) = 0;
-  // result: the descriptor. path must stay until completion.
+  // result: the descriptor, close-on-exec. path must stay until completion.
   virtual void open(const char* path, int flags, unsigned mode, Operation& operation) = 0;
+  // One-shot poll(2); result: the events that hold.
   virtual void poll(int fd, unsigned poll_events, Operation& operation) = 0;
+  // Without effect unless pending. The operation may still complete with its own result.
   virtual void cancel(Operation& operation) = 0;
 
-  // Scheduling a scheduled timer moves it.
+  // Scheduling a scheduled timer moves it, which is cheap when it moves to a later time. after_ms < 0 counts as 0.
   virtual void schedule(Timer& timer, Milliseconds after_ms) = 0;
   virtual void cancel(Timer& timer) = 0;
   // False when the bounded queue is full: the caller answers 503 or does without.
@@ -144,6 +179,8 @@ class Loop {
   BlockPool& blocks() { return blocks_; }
 
  protected:
+  // blocks_limit: the worker's budget of blocks.
+  explicit Loop(std::size_t blocks_limit = SIZE_MAX) : blocks_(blocks_limit) {}
   Clock clock_;
   TurnQueue turn_;
   BlockPool blocks_;
@@ -152,8 +189,9 @@ class Loop {
 
 struct RingOptions {
   unsigned submission_entries = 1024;
-  unsigned receive_buffers = 512;           // Power of two.
-  std::size_t receive_buffer_bytes = 8192;
+  unsigned receive_buffers = 512;           // Power of two, at most 32768. Memory is touched only as load needs it.
+  std::size_t receive_buffer_bytes = 8192;  // A multiple of 64.
+  std::size_t blocks_limit = SIZE_MAX;      // Of Loop::blocks().
 };
 // The io_uring loop; create it in the worker, after privileges are dropped. On failure detail is the errno;
 // explain_ring_failure() turns it into the one clear message with cause and remedy.

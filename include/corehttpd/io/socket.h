@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,30 +20,42 @@ struct Address {
   void set_port(std::uint16_t port);
   bool is_unix() const { return family() == AF_UNIX; }
   bool is_wildcard() const;
-  // "127.0.0.1:80", "[::1]:80", "unix:/run/x.sock".
+  // "127.0.0.1:80", "[::1]:80", "unix:/run/x.sock"; "unix:" for an unnamed unix socket.
   std::string to_string() const;
-  // "127.0.0.1", "::1", "unix:".
+  // "127.0.0.1", "::1", "unix:", as nginx's $remote_addr.
   std::string host() const;
   bool operator==(const Address& other) const;
 };
 
-// Numeric forms and "unix:/path" only: "127.0.0.1", "127.0.0.1:80", "[::1]:80", "*:80", "80" (default_port 0: a port is required).
-// A name (example.org:80) yields kNotFound: see resolve().
+// Numeric forms and "unix:/path" only, as nginx's listen, server and proxy_pass write them: "127.0.0.1", "127.0.0.1:80",
+// "[::1]:80", "[::1]", "*:80", "*", "80". Without a port default_port counts; 0: a port is required. Ports are 1 to 65535.
+// kNotFound: a name (example.org:80), see split_host_port() and resolve(). kMalformed: neither; context says why in nginx's words.
 Result<Address> parse_address(std::string_view text, std::uint16_t default_port);
-// getaddrinfo; master only, at start. First result. Blocks.
+
+struct HostPort {
+  std::string_view host;  // Of an IPv6 address without its brackets.
+  std::uint16_t port = 0;
+};
+// The same grammar with a name as the host, for what parse_address() calls kNotFound. host points into text. kMalformed as above.
+Result<HostPort> split_host_port(std::string_view text, std::uint16_t default_port);
+// getaddrinfo; master only, at start. First result. Blocks. kNotFound: there is no such name; kUnavailable: no server answered.
 Result<Address> resolve(std::string_view host, std::uint16_t port);
 
 struct ListenOptions {
-  int backlog = 0;        // 0: somaxconn.
+  int backlog = 0;        // 0: somaxconn, which the kernel also cuts larger ones to.
   bool ipv6_only = true;
   bool reuse_port = false;
   int receive_buffer = 0, send_buffer = 0;  // 0: the system's.
 };
-// A bound, listening, non-blocking, close-on-exec TCP or unix stream socket (an orphaned socket file is replaced, a live one is not).
+// The backlog that 0 stands for: /proc/sys/net/core/somaxconn, 4096 when that cannot be read.
+int largest_backlog();
+// A bound, listening, non-blocking, close-on-exec TCP or unix stream socket (an orphaned socket file is replaced, a live one is
+// not; the new file may be connected to by everybody, as nginx's). The caller owns the descriptor. detail: errno.
 Result<int> listen_on(const Address& address, const ListenOptions& options);
 // A non-blocking, close-on-exec stream socket of the family.
 Result<int> open_stream_socket(int family);
 Result<Address> local_address(int fd);
+// TCP_NODELAY; without effect on other sockets.
 void set_no_delay(int fd, bool on);
 
 }  // namespace corehttpd::io

@@ -27,9 +27,11 @@ class Segment {
   Segment(Segment&& other) noexcept;
   Segment& operator=(Segment&& other) noexcept;
   ~Segment();  // Unmaps and closes; the memory lives while any process has it.
-  // A new zeroed segment named for /proc (memfd_create).
+  // A new zeroed segment named for /proc (memfd_create), of fixed size, close-on-exec: who passes it over exec clears that flag in
+  // the child. data_bytes: up to 4 GiB - 1, else kTooLarge. Pages are taken from the system when they are first touched.
   static Result<Segment> create(std::string_view name, std::uint32_t layout_version, std::size_t data_bytes, std::uint64_t definition);
-  // An inherited one; kMalformed when header and wish differ, then create() a fresh one and say so in the log.
+  // An inherited one; kMalformed when header and wish differ, then create() a fresh one and say so in the log. Takes fd over on
+  // success; after a failure it is still the caller's.
   static Result<Segment> attach(int fd, std::uint32_t layout_version, std::size_t data_bytes, std::uint64_t definition);
   std::byte* data() const { return base_ + sizeof(Header); }
   std::size_t data_bytes() const { return bytes_ - sizeof(Header); }
