@@ -108,7 +108,11 @@ Result<std::string_view> cut_port(std::string_view text, std::size_t colon) {
 Result<std::string_view> check_bracketed(std::string_view text) {
   const std::size_t close = text.find(']');
   if (close == std::string_view::npos) return malformed("unclosed bracket in the host");
-  if (IpAddress::parse(text.substr(1, close - 1)).family != IpAddress::Family::kV6) return malformed("invalid IPv6 address in the host");
+  const std::string_view address = text.substr(1, close - 1);
+  for (char c : address) {  // No zone, and nothing that a parser of C strings would stop at.
+    if (text::hex_value(c) < 0 && c != ':' && c != '.') return malformed("invalid IPv6 address in the host");
+  }
+  if (IpAddress::parse(address).family != IpAddress::Family::kV6) return malformed("invalid IPv6 address in the host");
   if (close + 1 == text.size()) return text;
   if (text[close + 1] != ':') return malformed("text after the address in the host");
   return cut_port(text, close + 1);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "corehttpd/base/block.h"
 #include "corehttpd/base/clock.h"
@@ -58,6 +59,8 @@ struct Services {
   RequestLog& log;
   Counters& counters;
   std::span<const Transform* const> transforms;
+  // Where request bodies go that do not fit into memory, unless client_body_temp_path says: absolute, exists, NUL-terminated past its end.
+  std::string_view body_temp_path = "/tmp";
   bool draining = false;  // A graceful end has begun: answer with Connection: close, GOAWAY.
 };
 

@@ -135,6 +135,7 @@ TEST(ParseHost, Refuses) {
     EXPECT_EQ(host(text), kRefused) << text;
   }
   EXPECT_EQ(host(std::string_view("a\0b", 3)), kRefused);
+  EXPECT_EQ(host(std::string_view("[::1\0?]", 7)), kRefused);
 }
 
 TEST(SplitArgs, AtTheFirstQuestionMark) {
