@@ -114,7 +114,7 @@ class Compiler {
   Scope& make_scope(Scope& parent, Context context, const Node* node);
 
  private:
-  friend class TreeCompiler;
+  friend class Compilation;
   Configuration& configuration_;
   Diagnostics& diagnostics_;
   const Options& options_;

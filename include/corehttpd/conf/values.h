@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "corehttpd/base/clock.h"
+#include "corehttpd/base/text.h"
 #include "corehttpd/conf/directive.h"
 
 namespace corehttpd::conf {
@@ -93,7 +94,7 @@ template <auto Field, const auto& Choices>
 bool set_choice(const Setting& s) {
   std::string allowed;
   for (const auto& choice : Choices) {
-    if (choice.text == s.word(0)) {
+    if (text::equals_ignore_case(choice.text, s.word(0))) {
       detail::field<Field>(s) = choice.value;
       return true;
     }
