@@ -75,7 +75,8 @@ constexpr LaterGroup kGroups[] = {
      "mp4_buffer_size mp4_max_buffer_size mp4_limit_rate mp4_limit_rate_after mp4_start_key_frame "
      "hls_buffers hls_forward_args hls_fragment hls_mp4_buffer_size hls_mp4_max_buffer_size "
      "f4f_buffer_size"},
-    {kLater, kHSL, "Waits for WebDAV.", "dav_methods create_full_put_path min_delete_depth"},
+    {kLater, kHSL, "Waits for WebDAV.",
+     "dav_access dav_methods create_full_put_path min_delete_depth"},
     {kLater, kSL, "Waits for counters of requests.", "stub_status"},
     {kLater, kHSL, "Waits for copies of requests sent to another origin.",
      "mirror mirror_request_body"},

@@ -47,7 +47,6 @@ constexpr LaterGroup kGroups[] = {
      "secure_link_secret"},
     {kRefused, kHSL, "It restricts which files are served and does not work yet.",
      "disable_symlinks"},
-    {kRefused, kHSL, "It restricts methods of writing and does not work yet.", "dav_access"},
     {kRefused, kHSL, "It limits the size of requests and does not work yet.",
      "client_max_body_size"},
     {kRefused, kHS, "It restricts access by client certificates and does not work yet.",

@@ -2,22 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "conf/tree_reader.h"
-#include "corehttpd/base/text.h"
 
 namespace corehttpd::conf {
 namespace {
-
-// What is left of a regular expression whose braces cut it in two: "2}/" of "^/a{2}/".
-bool looks_like_cut_regex(std::string_view name) {
-  const std::size_t brace = name.find('}');
-  if (brace == std::string_view::npos || brace == 0) return false;
-  return std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(brace),
-                     [](char c) { return text::is_digit(c) || c == ','; });
-}
 
 std::size_t shown_width(const Word& word) { return word.text.size() + (word.quoted ? 2 : 0); }
 
@@ -165,9 +155,7 @@ const Row* TreeCompiler::resolve(const Node& node, const Scope& scope) {
 
 const Row* TreeCompiler::fail_unknown(const Node& node, const Scope& scope) {
   std::string help;
-  if (looks_like_cut_regex(node.name.text)) {
-    help = "a regular expression with braces has to be quoted";
-  } else if (const auto names = tables_.nearest(node.name.text, scope.context); !names.empty()) {
+  if (const auto names = tables_.nearest(node.name.text, scope.context); !names.empty()) {
     help = fmt::format("did you mean {}?", quoted_list(names));
   }
   error(node, fmt::format("unknown directive \"{}\"", node.name.text), std::move(help));

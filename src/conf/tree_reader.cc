@@ -4,11 +4,21 @@
 
 #include <algorithm>
 
+#include "corehttpd/base/text.h"
+
 namespace corehttpd::conf {
 namespace {
 
 // What a caret line underlines of a word, its quotes included.
 std::size_t shown_width(const Word& word) { return word.text.size() + (word.quoted ? 2 : 0); }
+
+// What is left of a regular expression whose braces cut it in two: "2}/" of "^/a{2}/".
+bool looks_like_cut_regex(std::string_view name) {
+  const std::size_t brace = name.find('}');
+  if (brace == std::string_view::npos || brace == 0) return false;
+  return std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(brace),
+                     [](char c) { return text::is_digit(c) || c == ','; });
+}
 
 // Windows editors put a byte order mark at the start.
 std::string_view without_bom(std::string_view text) {
@@ -97,10 +107,20 @@ bool TreeReader::check_open(const Lexer& lexer, std::span<const Word> words, boo
     error(lexer.at(), "unexpected \"{\"", "a word with braces has to be quoted");
     return false;
   }
+  if (!words.empty() && is_cut_regex(words[0])) return false;
   if (depth_ >= kNestingMax) {
     error(lexer.at(), "too deeply nested block", fmt::format("{} levels at most", kNestingMax));
     return false;
   }
+  return true;
+}
+
+// In "location ~ ^/a{2}/ {" the first brace opens the block. Braces are out of balance from there
+// on, and the end of the file would be a poor place to say so.
+bool TreeReader::is_cut_regex(const Word& name) {
+  if (name.quoted || !looks_like_cut_regex(name.text)) return false;
+  error(name.at, fmt::format("unknown directive \"{}\"", name.text),
+        "a regular expression with braces has to be quoted", shown_width(name));
   return true;
 }
 

@@ -63,6 +63,7 @@ class TreeReader {
   bool parse_block(Lexer& lexer, const Word* opener, bool raw, Nodes& out);
   bool parse_child_block(Lexer& lexer, std::span<const Word> words, Nodes& out);
   bool check_open(const Lexer& lexer, std::span<const Word> words, bool raw);
+  bool is_cut_regex(const Word& name);
   void add_statement(std::span<const Word> words, bool raw, Nodes& out);
   Node make_node(std::span<const Word> words);
   std::span<const Node> keep(const Nodes& nodes);

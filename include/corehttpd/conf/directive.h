@@ -125,7 +125,9 @@ struct Setting {
   Scope& scope;            // The block the directive stands in.
   Scope* child = nullptr;  // kBlock: the scope its children will be compiled in.
   const Node& node;
-  void* settings;  // The module's settings of this scope, already our own copy.
+  // The module's settings of this scope, already our own copy. A block's setter should leave them
+  // alone: blocks before it in the same scope may already share or have copied them.
+  void* settings;
   const Directive* directive;
   // True at the first use of this directive in this block (and when its default is applied). A
   // kList setter then starts a fresh list instead of adding to what was inherited; a kAppend setter
