@@ -71,6 +71,8 @@ class ReceiveState : public ListHook<ReadyTag> {
   ~ReceiveState();
   bool idle() const { return phase_ == Phase::kOff && !linked(); }
   bool armed() const { return wish_ != Wish::kNothing; }
+  // The owner, for stopped.
+  Receiver& receiver() const { return receiver_; }
 
  private:
   friend class RingLoop;
