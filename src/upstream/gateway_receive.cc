@@ -146,8 +146,8 @@ void GatewayRequest::on_head() {
     }
     return conclude(http::StepOutcome::redirect());
   }
-  if (head.status >= 300 && settings().intercept_errors && pass_.intercepts != nullptr &&
-      pass_.intercepts(*exchange_, head.status)) {
+  if (head.status >= 300 && settings().intercept_errors &&
+      exchange_->services().errors.has_page(*exchange_, head.status)) {
     // Without its challenge a 401 would be of no use.
     if (const http::Field* challenge = head.fields.find(http::FieldName::kWwwAuthenticate)) {
       exchange_->response().fields.add(exchange_->arena(), challenge->id, challenge->name,

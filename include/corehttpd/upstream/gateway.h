@@ -21,8 +21,6 @@ struct GatewayPass {
   const Group* group = nullptr;
   // Texts on the error stream that make a response invalid (fastcgi_catch_stderr).
   std::span<const std::string_view> caught_diagnostics;
-  // Is there an error page for status (for intercept_errors)? nullptr: never.
-  bool (*intercepts)(const http::Exchange& exchange, std::uint16_t status) = nullptr;
 };
 
 // To be called by a content step, whose outcome it yields: kSuspend, or a failure that is known at
