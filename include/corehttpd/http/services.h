@@ -21,6 +21,8 @@ class ErrorResponder {
  public:
   // Either calls exchange.redirect…() and returns redirect(), or calls exchange.respond() and returns answered().
   virtual StepOutcome respond(Exchange& exchange, std::uint16_t status) = 0;
+  // Is there an error_page for status where exchange is? Asked by gateways that intercept errors.
+  virtual bool has_page(const Exchange&, std::uint16_t) const { return false; }
 
  protected:
   ~ErrorResponder() = default;
