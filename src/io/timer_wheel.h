@@ -1,6 +1,6 @@
-// Hierarchical timer wheel, in user space because a kernel timeout costs a request each (0.6 µs and
-// 352 B per timer). Scheduling and cancelling are O(1); moving a timer to a later time, which every
-// request does to its connection's timer, writes one word.
+// Hierarchical timer wheel, in user space because a kernel timeout costs a request each (0.6 µs
+// and 352 B per timer). Scheduling and cancelling are O(1); moving a timer to a later time, which
+// every request does to its connection's timer, writes one word.
 #pragma once
 
 #include <array>
