@@ -20,6 +20,8 @@ inline constexpr std::size_t kPrefaceBytes = sizeof(kPreface) - 1;
 // it); used during the call only. The connection adds itself to set and leaves it when it ends. services and set must outlive it.
 // Limits and times (client_header_timeout, keepalive_timeout, keepalive_requests, send_timeout, large_client_header_buffers) are those of
 // the endpoint's default site. Never fails: without memory for a session the descriptor is closed.
+// Counters: connection_accepted() has been called, and the caller counts the connection as no activity (reading, writing, waiting) any
+// more; from here on it counts itself, connection_closed() included.
 void take_over(int fd, const http::ConnectionInfo& info, http::Services& services, std::span<const std::byte> received,
                proto::ConnectionSet& set);
 

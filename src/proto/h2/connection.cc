@@ -30,6 +30,7 @@ Connection::Connection(int fd, const http::ConnectionInfo& info, http::Services&
       turn_([](TurnTask& task) { static_cast<Task&>(task).connection.on_turn(); }, *this),
       destroy_([](TurnTask& task) { delete &static_cast<Task&>(task).connection; }, *this) {
   set.add(*this);
+  services.counters.activity(http::Counters::Activity::kWaiting, +1);
 }
 
 void Connection::begin(std::span<const std::byte> received) {

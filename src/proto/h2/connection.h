@@ -163,7 +163,7 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   bool close_asked_ = false;
   bool peer_gone_ = false;
   bool settled_ = false;                // The turn's work has been put off once, see on_turn().
-  bool active_ = true;                  // Counted as writing, not as waiting.
+  bool active_ = false;                 // Counted as writing, not as waiting.
   bool poll_only_ = false;
   Error lost_{Code::kReset, Party::kClient, 0, "client connection"};
   SendOperation send_;

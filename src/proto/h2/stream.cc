@@ -92,7 +92,7 @@ void Stream::on_head_complete(bool end_of_stream) {
 
 void Stream::on_data(std::span<const std::byte> bytes) {
   body_seen_ = true;
-  if (response_ended_ || exchange_.body().state() == http::RequestBody::State::kDiscarded) {
+  if (response_ended_ || !body_wanted()) {
     owner_.consume(bytes.size());
     return;
   }
@@ -114,12 +114,17 @@ void Stream::on_data(std::span<const std::byte> bytes) {
 
 void Stream::on_body_end() {
   end_received_ = true;
-  // Nobody is told of an end before somebody has asked; deliver() does it then.
-  if (asked_ && waiting_.empty()) deliver();
+  // The end needs no credit: an empty body must complete although nobody asks for its bytes.
+  if (waiting_.empty()) deliver();
 }
 
 void Stream::consume(std::size_t bytes) {
   if (!closed_) nghttp2_session_consume(owner_.session(), id_, bytes);
+}
+
+bool Stream::body_wanted() {
+  const http::RequestBody::State state = exchange_.body().state();
+  return state != http::RequestBody::State::kDiscarded && state != http::RequestBody::State::kFailed;
 }
 
 // Hands on bytes that have been granted.
@@ -139,7 +144,7 @@ void Stream::deliver() {
     waiting_.consume(count);
     if (!deliver_some({piece.bytes(), count})) return;
   }
-  if (end_received_ && !end_delivered_ && waiting_.empty() && asked_) {
+  if (end_received_ && !end_delivered_ && waiting_.empty()) {
     end_delivered_ = true;
     exchange_.body().on_data({}, true);
   }

@@ -91,6 +91,7 @@ class Stream final : public http::Transport, public ListHook<StreamTag>, public 
     Stream& stream;
   };
   void lose(const Error& error);
+  bool body_wanted();
   void deliver();
   bool deliver_some(std::span<const std::byte> bytes);
   void consume(std::size_t bytes);
