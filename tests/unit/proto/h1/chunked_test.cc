@@ -17,7 +17,8 @@ struct Decoded {
   friend bool operator==(const Decoded&, const Decoded&) = default;
 };
 
-Decoded& feed(ChunkedDecoder& decoder, std::string_view piece, Decoded& out, std::size_t data_max = SIZE_MAX) {
+Decoded& feed(ChunkedDecoder& decoder, std::string_view piece, Decoded& out,
+              std::size_t data_max = SIZE_MAX) {
   auto input = std::as_bytes(std::span(piece.data(), piece.size()));
   while (!out.ended && !out.malformed) {
     const auto step = decoder.next(input, data_max);
@@ -51,7 +52,8 @@ TEST(Chunked, ReadsPastTrailers) {
 }
 
 TEST(Chunked, AnySplitIsTheSame) {
-  for (const std::string text : {"5\r\nhello\r\n00a;e=1\r\n0123456789\r\n0;x\r\nA: b\r\n\r\nrest", "3\r\nabc\r\n3\nabc", "5\r\nhelloX"}) {
+  for (const std::string text : {"5\r\nhello\r\n00a;e=1\r\n0123456789\r\n0;x\r\nA: b\r\n\r\nrest",
+                                 "3\r\nabc\r\n3\nabc", "5\r\nhelloX"}) {
     const Decoded whole = decode(text);
     for (std::size_t i = 0; i <= text.size(); ++i) {
       ChunkedDecoder decoder;
@@ -64,9 +66,28 @@ TEST(Chunked, AnySplitIsTheSame) {
 }
 
 TEST(Chunked, Malformed) {
-  for (const char* text : {"5\nhello\r\n", "5;x\nhello\r\n", "5\r\nhello\n", "5\r\nhelloX\r\n", "\r\n", "x\r\n", "-1\r\n", "+1\r\n", " 5\r\n", "5 \r\n", "0x5\r\n",
-                           "5\rX", "5;a\x01\r\n", "0\r\nXX\r\n\r\n", "0\r\n X: y\r\n\r\n", "0\r\nX : y\r\n\r\n", "0\r\nX: y\n\r\n", "0\r\n\rX", "0\r\n\n",
-                           "8000000000000000\r\n", "1000000000000000\r\n", "0000000000000000\r\n"}) {
+  for (const char* text : {"5\nhello\r\n",
+                           "5;x\nhello\r\n",
+                           "5\r\nhello\n",
+                           "5\r\nhelloX\r\n",
+                           "\r\n",
+                           "x\r\n",
+                           "-1\r\n",
+                           "+1\r\n",
+                           " 5\r\n",
+                           "5 \r\n",
+                           "0x5\r\n",
+                           "5\rX",
+                           "5;a\x01\r\n",
+                           "0\r\nXX\r\n\r\n",
+                           "0\r\n X: y\r\n\r\n",
+                           "0\r\nX : y\r\n\r\n",
+                           "0\r\nX: y\n\r\n",
+                           "0\r\n\rX",
+                           "0\r\n\n",
+                           "8000000000000000\r\n",
+                           "1000000000000000\r\n",
+                           "0000000000000000\r\n"}) {
     const Decoded out = decode(text);
     EXPECT_TRUE(out.malformed) << text;
     EXPECT_FALSE(out.ended) << text;
@@ -76,7 +97,8 @@ TEST(Chunked, Malformed) {
 }
 
 TEST(Chunked, NothingIsSwallowedInPlaceOfTheLastLine) {
-  // "0\r\nXX": what follows the size must be a trailer or the end; two letters without a colon are neither.
+  // "0\r\nXX": what follows the size must be a trailer or the end; two letters without a colon are
+  // neither.
   const Decoded out = decode("0\r\nXX\r\n");
   EXPECT_TRUE(out.malformed);
   EXPECT_EQ(out.consumed, 5u);

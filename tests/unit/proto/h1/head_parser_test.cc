@@ -16,9 +16,12 @@ struct Head {
   }
   // The status for a request with Host and these further field lines.
   std::uint16_t status_with(std::string_view lines, std::string_view version = "HTTP/1.1") {
-    return parse("POST / " + std::string(version) + "\r\nHost: a\r\n" + std::string(lines) + "\r\n").status;
+    return parse("POST / " + std::string(version) + "\r\nHost: a\r\n" + std::string(lines) + "\r\n")
+        .status;
   }
-  std::uint16_t status_of_line(std::string_view line) { return parse(std::string(line) + "\r\nHost: a\r\n\r\n").status; }
+  std::uint16_t status_of_line(std::string_view line) {
+    return parse(std::string(line) + "\r\nHost: a\r\n\r\n").status;
+  }
   http::CoreSettings settings;
   HeadLimits limits;
   Arena arena;
@@ -27,7 +30,9 @@ struct Head {
 
 TEST(HeadParser, ReadsRequestLineAndFields) {
   Head head;
-  const auto parsed = head.parse("GET /a/b?x=1 HTTP/1.1\r\nHost: example.org:8080\r\nAccept:  text/html \t\r\nX-Empty:\r\n\r\n");
+  const auto parsed = head.parse(
+      "GET /a/b?x=1 HTTP/1.1\r\nHost: example.org:8080\r\nAccept:  text/html "
+      "\t\r\nX-Empty:\r\n\r\n");
   EXPECT_EQ(parsed.status, 0);
   EXPECT_EQ(head.request.method, http::Method::kGet);
   EXPECT_EQ(head.request.raw_path, "/a/b");
@@ -65,10 +70,27 @@ TEST(HeadParser, RequestLines) {
   EXPECT_EQ(head.status_of_line("GET /\xc3\xa9 HTTP/1.1"), 0);
   EXPECT_EQ(head.status_of_line("GET / HTTP/2.0"), 505);
   EXPECT_EQ(head.status_of_line("GET / HTTP/10.0"), 505);
-  for (const char* line : {"GET /", "GET  / HTTP/1.1", "GET /  HTTP/1.1", "GET / HTTP/1.1 ", " GET / HTTP/1.1", "GET / HTTP/1", "GET / HTTP/1.",
-                           "GET / HTTP/.1", "GET / HTTP/0.9", "GET / http/1.1", "GET / HTTPS/1.1", "GET / HTTP/1.1x", "GET\t/ HTTP/1.1",
-                           "GET /a b HTTP/1.1", "GET /\x01 HTTP/1.1", "GET /\x7f HTTP/1.1", "G(T / HTTP/1.1", "GET HTTP/1.1", "GET  HTTP/1.1",
-                           "GET / HTTP/1.1\rX", "GET / HTTP/1111.1"}) {
+  for (const char* line : {"GET /",
+                           "GET  / HTTP/1.1",
+                           "GET /  HTTP/1.1",
+                           "GET / HTTP/1.1 ",
+                           " GET / HTTP/1.1",
+                           "GET / HTTP/1",
+                           "GET / HTTP/1.",
+                           "GET / HTTP/.1",
+                           "GET / HTTP/0.9",
+                           "GET / http/1.1",
+                           "GET / HTTPS/1.1",
+                           "GET / HTTP/1.1x",
+                           "GET\t/ HTTP/1.1",
+                           "GET /a b HTTP/1.1",
+                           "GET /\x01 HTTP/1.1",
+                           "GET /\x7f HTTP/1.1",
+                           "G(T / HTTP/1.1",
+                           "GET HTTP/1.1",
+                           "GET  HTTP/1.1",
+                           "GET / HTTP/1.1\rX",
+                           "GET / HTTP/1111.1"}) {
     EXPECT_EQ(head.status_of_line(line), 400) << line;
   }
   EXPECT_EQ(head.status_of_line("CONNECT a:80 HTTP/1.1"), 405);
@@ -85,8 +107,10 @@ TEST(HeadParser, Hosts) {
 
 TEST(HeadParser, FieldLines) {
   Head head;
-  for (const char* line : {" X: folded\r\n", "X: a\r\n folded\r\n", "\tX: a\r\n", "X : a\r\n", "Transfer-Encoding : chunked\r\n", "X\r\n", ": a\r\n",
-                           "X Y: a\r\n", "X\x01: a\r\n", "X\x7f: a\r\n", "X: a\rb\r\n", "X: a\x01\r\n", "X: a\x7f\r\n", "X: a\r\r\n"}) {
+  for (const char* line :
+       {" X: folded\r\n", "X: a\r\n folded\r\n", "\tX: a\r\n", "X : a\r\n",
+        "Transfer-Encoding : chunked\r\n", "X\r\n", ": a\r\n", "X Y: a\r\n", "X\x01: a\r\n",
+        "X\x7f: a\r\n", "X: a\rb\r\n", "X: a\x01\r\n", "X: a\x7f\r\n", "X: a\r\r\n"}) {
     EXPECT_EQ(head.status_with(line), 400) << line;
   }
   EXPECT_EQ(head.status_with(std::string_view("X: a\0b\r\n", 8)), 400);
@@ -97,7 +121,8 @@ TEST(HeadParser, FieldLines) {
 
 TEST(HeadParser, InvalidNamesAreLeftOut) {
   Head head;
-  auto parsed = head.parse("GET / HTTP/1.1\r\nHost: a\r\nX_Forwarded_For: 1\r\nX-Forwarded-For: 2\r\nX.Y: 3\r\n\r\n");
+  auto parsed = head.parse(
+      "GET / HTTP/1.1\r\nHost: a\r\nX_Forwarded_For: 1\r\nX-Forwarded-For: 2\r\nX.Y: 3\r\n\r\n");
   EXPECT_EQ(parsed.status, 0);
   EXPECT_EQ(parsed.ignored, 2u);
   EXPECT_EQ(parsed.first_ignored, "X_Forwarded_For");
@@ -125,10 +150,13 @@ TEST(HeadParser, ContentLength) {
   // Equal ones are one; only that one is passed on.
   EXPECT_EQ(head.status_with("Content-Length: 5\r\nContent-Length: 5\r\n"), 0);
   EXPECT_EQ(head.request.fields.size(), 2u);
-  for (const char* line : {"Content-Length:\r\n", "Content-Length: -1\r\n", "Content-Length: +5\r\n", "Content-Length: 5x\r\n",
-                           "Content-Length: 0x5\r\n", "Content-Length: 5, 5\r\n", "Content-Length: 5, 6\r\n", "Content-Length: 5 5\r\n",
-                           "Content-Length: 9223372036854775808\r\n", "Content-Length: 99999999999999999999\r\n",
-                           "Content-Length: 5\r\nContent-Length: 6\r\n", "Content-Length: 6\r\nX: y\r\ncontent-length: 5\r\n"}) {
+  for (const char* line :
+       {"Content-Length:\r\n", "Content-Length: -1\r\n", "Content-Length: +5\r\n",
+        "Content-Length: 5x\r\n", "Content-Length: 0x5\r\n", "Content-Length: 5, 5\r\n",
+        "Content-Length: 5, 6\r\n", "Content-Length: 5 5\r\n",
+        "Content-Length: 9223372036854775808\r\n", "Content-Length: 99999999999999999999\r\n",
+        "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Content-Length: 6\r\nX: y\r\ncontent-length: 5\r\n"}) {
     EXPECT_EQ(head.status_with(line), 400) << line;
   }
 }
@@ -144,7 +172,8 @@ TEST(HeadParser, TransferEncoding) {
   EXPECT_EQ(head.status_with("Content-Length: 5\r\nTransfer-Encoding: identity\r\n"), 400);
   EXPECT_EQ(head.status_with("Transfer-Encoding: chunked\r\n", "HTTP/1.0"), 400);
   EXPECT_EQ(head.status_with("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"), 400);
-  for (const char* value : {"gzip", "gzip, chunked", "chunked, gzip", "chunked, chunked", "xchunked", "identity", "", "\"chunked\"", "chunked;q=1"}) {
+  for (const char* value : {"gzip", "gzip, chunked", "chunked, gzip", "chunked, chunked",
+                            "xchunked", "identity", "", "\"chunked\"", "chunked;q=1"}) {
     EXPECT_EQ(head.status_with("Transfer-Encoding: " + std::string(value) + "\r\n"), 501) << value;
   }
 }
@@ -152,7 +181,9 @@ TEST(HeadParser, TransferEncoding) {
 TEST(HeadParser, Persistence) {
   Head head;
   const auto keeps = [&head](std::string_view version, std::string_view lines) {
-    return head.parse("GET / " + std::string(version) + "\r\nHost: a\r\n" + std::string(lines) + "\r\n").keep_alive;
+    return head
+        .parse("GET / " + std::string(version) + "\r\nHost: a\r\n" + std::string(lines) + "\r\n")
+        .keep_alive;
   };
   EXPECT_TRUE(keeps("HTTP/1.1", ""));
   EXPECT_FALSE(keeps("HTTP/1.1", "Connection: close\r\n"));
@@ -181,15 +212,20 @@ TEST(HeadParser, CountsFields) {
 }
 
 TEST(HeadScanner, FindsTheEndAtAnySplit) {
-  const std::string text = "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nX: y\n\r\nGET /next HTTP/1.1\r\n\r\n";
+  const std::string text =
+      "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nX: y\n\r\nGET /next HTTP/1.1\r\n\r\n";
   const http::CoreSettings settings;
   const HeadLimits limits = HeadLimits::from(settings);
   const std::size_t end = text.find("GET /next");
   for (std::size_t first = 0; first <= text.size(); ++first) {
     HeadScanner scanner;
     const auto early = scanner.scan(std::string_view(text).substr(0, first), limits);
-    ASSERT_EQ(early, first >= end ? HeadScanner::Verdict::kComplete : HeadScanner::Verdict::kIncomplete) << first;
-    if (first < end) ASSERT_EQ(scanner.scan(text, limits), HeadScanner::Verdict::kComplete) << first;
+    ASSERT_EQ(early,
+              first >= end ? HeadScanner::Verdict::kComplete : HeadScanner::Verdict::kIncomplete)
+        << first;
+    if (first < end) {
+      ASSERT_EQ(scanner.scan(text, limits), HeadScanner::Verdict::kComplete) << first;
+    }
     EXPECT_EQ(scanner.begin(), 4u);
     EXPECT_EQ(scanner.end(), end);
   }
@@ -205,7 +241,8 @@ TEST(HeadScanner, Limits) {
   EXPECT_EQ(status_of(std::string(101, 'x')), 414);
   EXPECT_EQ(status_of(std::string(100, 'x') + "\r\n" + std::string(100, 'y') + "\r\n"), 0);
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\n" + std::string(101, 'y')), kFieldTooLarge);
-  EXPECT_EQ(status_of("GET / HTTP/1.1\r\n" + std::string(90, 'y') + "\r\n" + std::string(90, 'y') + "\r\n" + std::string(90, 'y') + "\r\n"),
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\n" + std::string(90, 'y') + "\r\n" + std::string(90, 'y') +
+                      "\r\n" + std::string(90, 'y') + "\r\n"),
             kFieldTooLarge);
   EXPECT_EQ(status_of(std::string(kLeadingBytesMax, '\n')), 0);
   EXPECT_EQ(status_of(std::string(kLeadingBytesMax + 1, '\n')), 400);
@@ -216,8 +253,8 @@ TEST(HeadScanner, Limits) {
 TEST(HeadScanner, JudgesBeginnings) {
   EXPECT_EQ(judge_beginning("GE"), 0);
   EXPECT_EQ(judge_beginning("GET /x HTTP/1.1\r\nHo"), 0);
-  EXPECT_EQ(judge_beginning("GET /\r\n"), 400);               // HTTP/0.9.
-  EXPECT_EQ(judge_beginning("\x16\x03\x01\x02"), 400);        // TLS.
+  EXPECT_EQ(judge_beginning("GET /\r\n"), 400);         // HTTP/0.9.
+  EXPECT_EQ(judge_beginning("\x16\x03\x01\x02"), 400);  // TLS.
   EXPECT_EQ(judge_beginning("GET\x01"), 400);
   EXPECT_EQ(judge_beginning("PRI * HTTP/2.0\r\n"), 505);
 }

@@ -10,7 +10,8 @@ namespace {
 
 struct Written {
   Written() { clock.set(1000, 784'111'777'000'000); }  // Sun, 06 Nov 1994 08:49:37 GMT
-  std::string write(const HeadFraming& framing, http::CoreSettings::Tokens tokens = http::CoreSettings::Tokens::kOff) {
+  std::string write(const HeadFraming& framing,
+                    http::CoreSettings::Tokens tokens = http::CoreSettings::Tokens::kOff) {
     std::vector<char> room(HeadWriter::bound(head));
     char* end = writer.write(room.data(), head, framing, tokens);
     EXPECT_LE(end, room.data() + room.size());
@@ -34,8 +35,10 @@ TEST(HeadWriter, FieldsInOrder) {
   w.head.vary_accept_encoding = true;
   w.head.fields.add(w.arena, "X-One", "1");
   EXPECT_EQ(w.write({.keep_alive = true, .keep_alive_ms = 75'000}),
-            "HTTP/1.1 200 OK\r\nServer: corehttpd\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: text/html; charset=utf-8\r\n"
-            "Content-Length: 612\r\nLast-Modified: Sun, 06 Nov 1994 08:49:36 GMT\r\nConnection: keep-alive\r\nKeep-Alive: timeout=75\r\n"
+            "HTTP/1.1 200 OK\r\nServer: corehttpd\r\nDate: Sun, 06 Nov 1994 08:49:37 "
+            "GMT\r\nContent-Type: text/html; charset=utf-8\r\n"
+            "Content-Length: 612\r\nLast-Modified: Sun, 06 Nov 1994 08:49:36 GMT\r\nConnection: "
+            "keep-alive\r\nKeep-Alive: timeout=75\r\n"
             "Vary: Accept-Encoding\r\nETag: \"abc\"\r\nX-One: 1\r\nAccept-Ranges: bytes\r\n\r\n");
 }
 
@@ -44,7 +47,8 @@ TEST(HeadWriter, ChunkedAndClose) {
   w.head.status = 404;
   w.head.content_length = 3;
   EXPECT_EQ(w.write({.chunked = true}),
-            "HTTP/1.1 404 Not Found\r\nServer: corehttpd\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
+            "HTTP/1.1 404 Not Found\r\nServer: corehttpd\r\nDate: Sun, 06 Nov 1994 08:49:37 "
+            "GMT\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
 }
 
 TEST(HeadWriter, DateFollowsTheClock) {
@@ -61,7 +65,9 @@ TEST(HeadWriter, DateFollowsTheClock) {
 TEST(HeadWriter, ServerTokens) {
   Written w;
   w.head.status = 200;
-  EXPECT_NE(w.write({}, http::CoreSettings::Tokens::kOn).find("Server: corehttpd/" CORE_VERSION "\r\n"), std::string::npos);
+  EXPECT_NE(
+      w.write({}, http::CoreSettings::Tokens::kOn).find("Server: corehttpd/" CORE_VERSION "\r\n"),
+      std::string::npos);
 }
 
 TEST(HeadWriter, OriginsServerAndDateReplaceOurs) {
@@ -69,7 +75,9 @@ TEST(HeadWriter, OriginsServerAndDateReplaceOurs) {
   w.head.status = 200;
   w.head.reason = "Fine";
   w.head.fields.add(w.arena, "Server", "theirs");
-  EXPECT_EQ(w.write({}), "HTTP/1.1 200 Fine\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\nServer: theirs\r\n\r\n");
+  EXPECT_EQ(w.write({}),
+            "HTTP/1.1 200 Fine\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: "
+            "close\r\nServer: theirs\r\n\r\n");
 }
 
 TEST(HeadWriter, NoFieldBecomesTwo) {
@@ -82,7 +90,9 @@ TEST(HeadWriter, NoFieldBecomesTwo) {
   w.head.fields.add(w.arena, "X B", "c");
   w.head.fields.add(w.arena, "Content-Length", "7");
   w.head.fields.add(w.arena, "Connection", "upgrade");
-  EXPECT_EQ(w.write({}), "HTTP/1.1 302 Moved Temporarily\r\nServer: corehttpd\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(w.write({}),
+            "HTTP/1.1 302 Moved Temporarily\r\nServer: corehttpd\r\nDate: Sun, 06 Nov 1994 "
+            "08:49:37 GMT\r\nConnection: close\r\n\r\n");
 }
 
 TEST(HeadWriter, Interim) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,14 +24,31 @@ using http::Exchange;
 using http::StepOutcome;
 
 inline std::string pattern(std::size_t size) {
-  std::string out(size, '\0');
-  for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<char>('a' + (i * 31 + i / 251) % 26);
-  return out;
+  // Made once: hundreds of sites are.
+  static const std::string all = [] {
+    std::string text(3'000'000, '\0');
+    for (std::size_t i = 0; i < text.size(); ++i)
+      text[i] = static_cast<char>('a' + (i * 31 + i / 251) % 26);
+    return text;
+  }();
+  return all.substr(0, size);
+}
+
+// A descriptor of a file with three million bytes of it.
+inline int pattern_file() {
+  static const int fd = [] {
+    const int made = memfd_create("site", MFD_CLOEXEC);
+    const std::string text = pattern(3'000'000);
+    EXPECT_EQ(static_cast<ssize_t>(text.size()), ::write(made, text.data(), text.size()));
+    return made;
+  }();
+  return ::dup(fd);
 }
 
 // Answers 200 with a text; announced: what Content-Length says, SIZE_MAX: nothing.
 struct TextStep final : http::Step {
-  explicit TextStep(std::string the_text, std::size_t the_announced) : text(std::move(the_text)), announced(the_announced) {}
+  explicit TextStep(std::string the_text, std::size_t the_announced)
+      : text(std::move(the_text)), announced(the_announced) {}
   explicit TextStep(std::string the_text) : TextStep(the_text, the_text.size()) {}
   StepOutcome run(Exchange& exchange) const override {
     exchange.response().status = 200;
@@ -45,14 +63,11 @@ struct TextStep final : http::Step {
 
 // A file, as file segments if the transport takes them.
 struct FileStep final : http::Step {
-  explicit FileStep(const std::string& text) : size(text.size()) {
-    const int fd = memfd_create("site", MFD_CLOEXEC);
-    EXPECT_EQ(static_cast<ssize_t>(text.size()), ::write(fd, text.data(), text.size()));
-    file = FileRef::adopt(fd);
-  }
+  explicit FileStep(std::size_t the_size) : file(FileRef::adopt(pattern_file())), size(the_size) {}
   struct Source final : http::BodySource {
     Source(FileRef the_file, std::size_t the_left) : file(std::move(the_file)), left(the_left) {}
-    Result<http::ReadOutcome> read(std::span<Segment> out, std::size_t bytes_max, http::Forms forms) override {
+    Result<http::ReadOutcome> read(std::span<Segment> out, std::size_t bytes_max,
+                                   http::Forms forms) override {
       EXPECT_EQ(forms, http::Forms::kFiles);
       const std::size_t part = std::min(left, bytes_max);
       out[0] = Segment::from_file(file, offset, part);
@@ -104,19 +119,25 @@ struct EchoStep final : http::Step {
 
 // Pieces of unknown total length, one each 100 ms of virtual time, then perhaps an error.
 struct DripStep final : http::Step {
-  DripStep(io::Loop& the_loop, int the_pieces, bool the_fails) : loop(the_loop), pieces(the_pieces), fails(the_fails) {}
+  DripStep(io::Loop& the_loop, int the_pieces, bool the_fails)
+      : loop(the_loop), pieces(the_pieces), fails(the_fails) {}
   struct Source final : http::BodySource {
     struct Tick : io::Timer {
       Tick(Fire fire, Source& the_owner) : io::Timer(fire), owner(the_owner) {}
       Source& owner;
     };
     Source(Exchange& the_exchange, io::Loop& the_loop, int the_left, bool the_fails)
-        : exchange(the_exchange), loop(the_loop), left(the_left), fails(the_fails),
-          tick([](io::Timer& timer) {
-            auto& self = static_cast<Tick&>(timer).owner;
-            self.ready = true;
-            self.exchange.transport().body_ready();
-          }, *this) {}
+        : exchange(the_exchange),
+          loop(the_loop),
+          left(the_left),
+          fails(the_fails),
+          tick(
+              [](io::Timer& timer) {
+                auto& self = static_cast<Tick&>(timer).owner;
+                self.ready = true;
+                self.exchange.transport().body_ready();
+              },
+              *this) {}
     Result<http::ReadOutcome> read(std::span<Segment> out, std::size_t, http::Forms) override {
       if (!ready) {
         loop.schedule(tick, 100);
@@ -141,7 +162,8 @@ struct DripStep final : http::Step {
   StepOutcome run(Exchange& exchange) const override {
     exchange.response().status = 200;
     auto* source = exchange.arena().make<Source>(exchange, loop, pieces, fails);
-    if (!exchange.args().empty()) source->end_fields.add(exchange.arena(), "X-Sum", exchange.args());
+    if (!exchange.args().empty())
+      source->end_fields.add(exchange.arena(), "X-Sum", exchange.args());
     exchange.respond(source);
     return StepOutcome::answered();
   }
@@ -154,7 +176,9 @@ struct DripStep final : http::Step {
 struct HangStep final : http::Step {
   struct State {
     struct Hook : http::AbortHook {
-      Hook() : http::AbortHook([](http::AbortHook& hook, const Error&) { ++*static_cast<Hook&>(hook).count; }) {}
+      Hook()
+          : http::AbortHook(
+                [](http::AbortHook& hook, const Error&) { ++*static_cast<Hook&>(hook).count; }) {}
       int* count = nullptr;
     } hook;
   };
@@ -180,7 +204,9 @@ struct CountingCounters final : http::Counters {
   void request_started() override { ++requests; }
   void connection_accepted() override { ++accepted; }
   void connection_closed() override { ++closed; }
-  void activity(Activity which, int change) override { now[static_cast<std::size_t>(which)] += change; }
+  void activity(Activity which, int change) override {
+    now[static_cast<std::size_t>(which)] += change;
+  }
   Snapshot snapshot() const override { return {}; }
   int requests = 0, accepted = 0, closed = 0;
   int now[3] = {};
@@ -190,7 +216,8 @@ inline io::SimOptions calm() { return {.seed = 1, .short_transfers = false, .del
 
 class TestSite {
  public:
-  explicit TestSite(const io::SimOptions& options = calm()) : loop(options), core(settings.add<http::CoreSettings>()) {
+  explicit TestSite(const io::SimOptions& options = calm())
+      : loop(options), core(settings.add<http::CoreSettings>()) {
     core.error_log = &quiet;
     core.server_tokens = http::CoreSettings::Tokens::kOff;
     site.settings = settings.view();
@@ -218,7 +245,7 @@ class TestSite {
     stop();
     EXPECT_TRUE(acceptors->connections().empty());
     EXPECT_EQ(counters.accepted, counters.closed);
-    for (int count : counters.now) EXPECT_EQ(count, 0);
+    EXPECT_THAT(counters.now, ::testing::ElementsAre(0, 0, 0));  // Reading, writing, waiting.
     EXPECT_EQ(static_cast<int>(log.lines.size()), counters.requests);
     EXPECT_EQ(loop.blocks().in_use(), 0u);
     acceptors.reset();
@@ -238,7 +265,8 @@ class TestSite {
     sites.add(uri, place.location);
   }
   io::SimPeer& connect() { return loop.connect_to(listener); }
-  // Sends text on a new connection and runs until nothing more happens without the client or the passing of time.
+  // Sends text on a new connection and runs until nothing more happens without the client or the
+  // passing of time.
   io::SimPeer& talk(std::string_view text) {
     io::SimPeer& peer = connect();
     peer.push(text);
@@ -271,13 +299,21 @@ class TestSite {
   http::testing::PlainErrors errors;
   http::testing::NoteLog log;
   CountingCounters counters;
-  http::Services services{loop, loop.turn(), loop.blocks(), loop.clock(), sites, errors, log, counters, {}};
+  http::Services services{loop,
+                          static_cast<io::Loop&>(loop).turn(),
+                          loop.blocks(),
+                          loop.clock(),
+                          sites,
+                          errors,
+                          log,
+                          counters,
+                          {}};
   TextStep hello{"hello"};
   TextStep nolength{"hello", SIZE_MAX};
   TextStep big{pattern(1'000'000)};
   TextStep short_{"hello", 10};
   TextStep long_{"hello", 3};
-  FileStep file{pattern(3'000'000)};
+  FileStep file{3'000'000};
   EchoStep echo;
   DripStep drip{loop, 2, false};
   DripStep breaks{loop, 1, true};
@@ -291,10 +327,13 @@ struct Answer {
   int status = 0;
   std::string head;
   std::string body;
-  bool has(std::string_view line) const { return head.find("\r\n" + std::string(line) + "\r\n") != std::string::npos; }
+  bool has(std::string_view line) const {
+    return head.find("\r\n" + std::string(line) + "\r\n") != std::string::npos;
+  }
 };
 
-// Takes one answer off the front of text as a strict client would; status 0 when there is none that is complete.
+// Takes one answer off the front of text as a strict client would; status 0 when there is none that
+// is complete.
 inline Answer take_answer(std::string& text, bool to_head = false) {
   Answer answer;
   const std::size_t end = text.find("\r\n\r\n");
@@ -311,7 +350,8 @@ inline Answer take_answer(std::string& text, bool to_head = false) {
       const std::size_t size = std::stoul(text.substr(at, line - at), nullptr, 16);
       at = line + 2;
       if (size == 0) {
-        const std::size_t last = text.find("\r\n", at) == at ? at + 2 : text.find("\r\n\r\n", at) + 4;
+        const std::size_t last =
+            text.find("\r\n", at) == at ? at + 2 : text.find("\r\n\r\n", at) + 4;
         answer.head += text.substr(at, last - at);
         at = last;
         break;
