@@ -217,6 +217,7 @@ void Exchange::reset(const Error& error) { transport_.reset(error); }
 void Exchange::on_sent() {
   if (finished_) return;
   source_ = nullptr;
+  complete_ = true;
   finish();
 }
 
