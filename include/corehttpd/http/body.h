@@ -1,0 +1,56 @@
+// Bodies: responses are pulled by the transport, requests are pushed by it. See design §4 and docs/flow_control.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "corehttpd/base/error.h"
+#include "corehttpd/base/segment.h"
+
+namespace corehttpd::http {
+
+class FieldList;
+
+enum class Next : std::uint8_t {
+  kMore,     // Call read() again when there is room.
+  kBlocked,  // Nothing now; Transport::body_ready() will be called.
+  kEnd,      // These segments (possibly none) were the last.
+};
+struct ReadOutcome {
+  std::uint32_t segments = 0;  // How many of out were filled.
+  Next next = Next::kEnd;
+};
+enum class Forms : std::uint8_t {
+  kMemory,  // Memory segments only (h2, h3, TLS, transforms).
+  kFiles,   // File segments as well (plain h1).
+};
+
+// Pulled by a transport that has room, or by a transform that decorates it; never called re-entrantly, never after kEnd, an error or
+// cancel(). Lives in the exchange's arena (or owns itself) and stays valid until the exchange is destroyed.
+class BodySource {
+ public:
+  // Moves segments into out, together at most bytes_max bytes (bytes_max > 0, out not empty).
+  virtual Result<ReadOutcome> read(std::span<Segment> out, std::size_t bytes_max, Forms forms) = 0;
+  // Nobody will read any more. Idempotent. Decorators pass it on.
+  virtual void cancel() noexcept {}
+  // After kEnd: trailer fields, or nullptr.
+  virtual const FieldList* trailers() { return nullptr; }
+  // The bytes left if they are known to be one memory segment or file range already; lets a transport send head and body in one go.
+  // Purely a hint.
+  virtual ~BodySource() = default;
+};
+
+// Receives a request body. Bytes are valid during the call only.
+class BodySink {
+ public:
+  // last: the body is complete with these (possibly no) bytes.
+  virtual void on_data(std::span<const std::byte> bytes, bool last) = 0;
+  // The body broke off (client gone, malformed chunk, too large); no further calls. error.detail may hold the status to answer.
+  virtual void on_error(const Error& error) = 0;
+
+ protected:
+  ~BodySink() = default;
+};
+
+}  // namespace corehttpd::http

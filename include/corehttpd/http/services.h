@@ -1,0 +1,64 @@
+// What an exchange needs from its worker. One per worker, made by server/worker, outlives all exchanges.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "corehttpd/base/block.h"
+#include "corehttpd/base/clock.h"
+#include "corehttpd/base/turn.h"
+#include "corehttpd/http/pipeline.h"
+#include "corehttpd/http/site.h"
+
+namespace corehttpd::io { class Loop; }
+
+namespace corehttpd::http {
+
+// Answers a failed request: error_page or the built-in page. Implemented by handlers.
+class ErrorResponder {
+ public:
+  // Either calls exchange.redirect…() and returns redirect(), or calls exchange.respond() and returns answered().
+  virtual StepOutcome respond(Exchange& exchange, std::uint16_t status) = 0;
+
+ protected:
+  ~ErrorResponder() = default;
+};
+
+// The access log. Called once per exchange, when its response is gone or it was aborted. Implemented by handlers.
+class RequestLog {
+ public:
+  virtual void log(Exchange& exchange) = 0;
+
+ protected:
+  ~RequestLog() = default;
+};
+
+// Counters of stub_status, in shared memory. Implemented by server.
+class Counters {
+ public:
+  virtual void request_started() = 0;
+  virtual void connection_accepted() = 0;   // Accepted and handled.
+  virtual void connection_closed() = 0;
+  enum class Activity : std::uint8_t { kReading, kWriting, kWaiting };
+  virtual void activity(Activity activity, int change) = 0;  // +1 / -1.
+  struct Snapshot { std::uint64_t accepts, handled, requests, active, reading, writing, waiting; };
+  virtual Snapshot snapshot() const = 0;
+
+ protected:
+  ~Counters() = default;
+};
+
+struct Services {
+  io::Loop& loop;  // Opaque here: http never calls it; layers above io do.
+  TurnQueue& turn;
+  BlockPool& blocks;
+  const Clock& clock;
+  const SiteSelector& sites;
+  ErrorResponder& errors;
+  RequestLog& log;
+  Counters& counters;
+  std::span<const Transform* const> transforms;
+  bool draining = false;  // A graceful end has begun: answer with Connection: close, GOAWAY.
+};
+
+}  // namespace corehttpd::http

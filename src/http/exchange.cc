@@ -1,0 +1,275 @@
+#include "corehttpd/http/exchange.h"
+
+#include "corehttpd/base/check.h"
+#include "corehttpd/http/core_settings.h"
+#include "corehttpd/http/target.h"
+
+namespace corehttpd::http {
+
+Exchange::Exchange(Services& services, Transport& transport, const ConnectionInfo& connection, Exchange* parent)
+    : arena_(std::span<std::byte>(inline_), 4096), services_(services), transport_(transport),
+      connection_(connection), parent_(parent), body_(*this), client_(parent == nullptr ? connection.peer : parent->client_),
+      resume_(
+          [](TurnTask& task) {
+            auto& self = static_cast<ResumeTask&>(task);
+            if (self.exchange.finished_) return;
+            self.exchange.suspended_ = false;
+            self.exchange.proceed(self.outcome);
+          },
+          *this) {
+  if (parent == nullptr) {
+    started_ms_ = services.clock.now_ms();
+    started_wall_us_ = services.clock.wall_us();
+    // A head that can't be read still needs limits, an error log and error pages.
+    site_ = &services.sites.default_site(*connection.endpoint);
+    settings_ = site_->settings;
+  } else {
+    started_ms_ = parent->started_ms_;
+    started_wall_us_ = parent->started_wall_us_;
+    site_ = parent->site_;
+    settings_ = parent->settings_;
+    host_ = parent->host_;
+  }
+}
+
+Exchange::~Exchange() = default;
+
+void Exchange::start() {
+  services_.counters.request_started();
+  if (!choose_site()) return fail(400);
+  const auto uri = normalize_path(arena_, request_.raw_path, settings<CoreSettings>().merge_slashes);
+  if (!uri) return fail(400);
+  uri_ = *uri;
+  args_ = request_.query;
+  if (request_.method == Method::kTrace || request_.method == Method::kConnect) return fail(405);
+  enter_site();
+}
+
+bool Exchange::choose_site() {
+  if (request_.authority.empty()) {
+    site_ = &services_.sites.select_site(*connection_.endpoint, {}, *this);
+    settings_ = site_->settings;
+    return true;
+  }
+  const auto host = parse_host(arena_, request_.authority);
+  if (!host) return false;
+  host_ = *host;
+  site_ = &services_.sites.select_site(*connection_.endpoint, host_, *this);
+  settings_ = site_->settings;
+  return true;
+}
+
+void Exchange::start_failed(std::uint16_t status) {
+  services_.counters.request_started();
+  choose_site();  // The client's own site has the error pages, if the host is known already.
+  fail(status);
+}
+
+void Exchange::start_internal(const Site& site) {
+  site_ = &site;
+  settings_ = site.settings;
+  internal_ = true;
+  enter_site();
+}
+
+void Exchange::enter_site() { proceed(StepOutcome{StepOutcome::Kind::kRedirect, 0}); }
+
+void Exchange::begin_server_rewrite() {
+  stage_ = Stage::kServerRewrite;
+  location_ = nullptr;
+  settings_ = site_->settings;
+  pipeline_ = site_->rewrite;
+  step_ = 0;
+}
+
+// Chooses the location and makes its pipeline current. The outcome is kContinue, or a failure of the location itself.
+StepOutcome Exchange::begin_location() {
+  stage_ = Stage::kLocation;
+  step_ = 0;
+  bool add_slash = false;
+  if (!redirect_name_.empty()) {
+    const std::string_view name = std::exchange(redirect_name_, {});
+    if (!services_.sites.find_named_location(*this, name)) {
+      log(LogLevel::kError, 0, "could not find named location \"{}\"", name);
+      return StepOutcome::fail(500);
+    }
+  } else {
+    add_slash = services_.sites.find_location(*this) == LocationMatch::kAddSlash;
+  }
+  pipeline_ = location_ == nullptr ? Pipeline{} : location_->pipeline;
+  if (location_ != nullptr && location_->internal && !internal_) return StepOutcome::fail(404);
+  if (!check_body_size()) return StepOutcome::fail(413);
+  if (add_slash) {
+    const std::string_view path = escape_uri(arena_, uri_);
+    response_.location = args_.empty() ? arena_.concat(path, "/") : arena_.concat(path, "/?", args_);
+    return StepOutcome::fail(301);
+  }
+  return StepOutcome::proceed();
+}
+
+bool Exchange::check_body_size() {
+  const std::uint64_t limit = settings<CoreSettings>().client_max_body_size;
+  // An error page for a body that was too large must not fail for the same reason again.
+  if (limit == 0 || !request_.content_length || *request_.content_length <= limit || error_status_ != 0) return true;
+  if (is_subrequest()) return true;
+  log(LogLevel::kError, 0, "client intended to send too large body: {} bytes", *request_.content_length);
+  return false;
+}
+
+// Carries the exchange on from an outcome until it is answered or suspended. A loop, so that redirects never nest.
+void Exchange::proceed(StepOutcome outcome) {
+  for (;;) {
+    switch (outcome.kind) {
+      case StepOutcome::Kind::kContinue:
+        outcome = next_step();
+        break;
+      case StepOutcome::Kind::kAnswered:
+        return;
+      case StepOutcome::Kind::kSuspend:
+        suspended_ = true;
+        return;
+      case StepOutcome::Kind::kRelocate:
+        outcome = count_uri_change() ? begin_location() : StepOutcome::fail(500);
+        break;
+      case StepOutcome::Kind::kRedirect:
+        if (stage_ != Stage::kNew && !count_uri_change()) {
+          outcome = StepOutcome::fail(500);
+        } else if (!redirect_name_.empty()) {
+          outcome = begin_location();
+        } else {
+          begin_server_rewrite();
+          outcome = StepOutcome::proceed();
+        }
+        break;
+      case StepOutcome::Kind::kFail:
+        if (head_sent_) return reset(Error{Code::kInternal, Party::kSelf, outcome.status, "failing after the head was sent"});
+        outcome = services_.errors.respond(*this, outcome.status);
+        break;
+    }
+    if (finished_) return;
+  }
+}
+
+StepOutcome Exchange::next_step() {
+  while (step_ < pipeline_.steps.size()) {
+    const StepOutcome outcome = pipeline_.steps[step_++]->run(*this);
+    if (outcome.kind != StepOutcome::Kind::kContinue) return outcome;
+  }
+  if (stage_ == Stage::kServerRewrite) return begin_location();
+  // No content step took it.
+  if (!uri_.empty() && uri_.back() == '/') return StepOutcome::fail(403);
+  return StepOutcome::fail(404);
+}
+
+bool Exchange::count_uri_change() {
+  if (uri_changes_ < kUriChangesMax) {
+    ++uri_changes_;
+    return true;
+  }
+  redirect_name_ = {};
+  log(LogLevel::kError, 0, "rewrite or internal redirection cycle while processing \"{}\"", uri_);
+  return false;
+}
+
+void Exchange::fail(std::uint16_t status) { proceed(StepOutcome::fail(status)); }
+
+void Exchange::redirect(std::string_view uri, std::string_view args) {
+  uri_ = uri;
+  args_ = args;
+  redirect_name_ = {};
+  internal_ = true;
+}
+
+void Exchange::redirect_named(std::string_view name) {
+  redirect_name_ = name;
+  internal_ = true;
+}
+
+void Exchange::resume(StepOutcome outcome) {
+  if (finished_) return;
+  resume_.outcome = outcome;
+  services_.turn.post(resume_);
+}
+
+void Exchange::respond(BodySource* body) {
+  CORE_CHECK(!head_sent_);
+  if (error_status_ != 0) response_.status = error_status_;
+  for (const Transform* transform : services_.transforms) body = transform->apply(*this, body);
+  if (never_has_body(response_.status)) response_.content_length.reset();
+  const bool no_body = request_.method == Method::kHead || never_has_body(response_.status);
+  if (body != nullptr && no_body) {
+    body->cancel();
+    body = nullptr;
+  } else if (body == nullptr && !no_body) {
+    response_.content_length = 0;
+  }
+  stage_ = Stage::kAnswered;
+  head_sent_ = true;
+  source_ = body;
+  if (body_.state() == RequestBody::State::kUnread) body_.discard();
+  transport_.send_head(response_, body);
+}
+
+void Exchange::reset(const Error& error) { transport_.reset(error); }
+
+void Exchange::on_sent() {
+  if (finished_) return;
+  source_ = nullptr;
+  finish();
+}
+
+void Exchange::on_transport_lost(const Error& error) {
+  if (finished_) return;
+  if (BodySource* source = std::exchange(source_, nullptr)) source->cancel();
+  if (response_.status == 0) response_.status = 499;  // nginx's "client closed request".
+  finished_ = true;  // Hooks must not resume or answer any more.
+  abort_hooks(error);
+  finished_ = false;
+  finish();
+}
+
+void Exchange::abort_hooks(const Error& error) {
+  while (AbortHook* hook = hooks_.pop_front()) hook->abort(error);
+}
+
+void Exchange::finish() {
+  finished_ = true;
+  resume_.unlink();
+  // An upload may still be running towards an origin that answered early; nobody needs it any more.
+  abort_hooks(Error{Code::kCancelled, Party::kSelf, 0, "response complete"});
+  if (parent_ == nullptr || settings<CoreSettings>().log_subrequest) services_.log.log(*this);
+}
+
+std::string_view Exchange::client_text() {
+  if (client_text_.empty()) {
+    char text[IpAddress::kTextMax];
+    client_text_ = arena_.copy(client_.format(text));
+  }
+  return client_text_;
+}
+
+void Exchange::set_client(const IpAddress& address) {
+  client_ = address;
+  client_text_ = {};
+}
+
+const LogTarget* Exchange::log_target() const {
+  return settings_ ? settings_.get<CoreSettings>().error_log : nullptr;
+}
+
+void Exchange::append_to(std::string& line) const {
+  char text[IpAddress::kTextMax];
+  line.append(", client: ").append(client_.format(text));
+  if (site_ != nullptr) line.append(", server: ").append(site_->name);
+  const Exchange* main = this;
+  while (main->parent_ != nullptr) main = main->parent_;
+  if (!main->request_.request_line.empty()) {
+    line.append(", request: \"").append(main->request_.request_line).append("\"");
+  }
+  if (main != this) line.append(", subrequest: \"").append(uri_).append("\"");
+  if (!main->request_.authority.empty()) line.append(", host: \"").append(main->request_.authority).append("\"");
+  const std::string_view referrer = main->request_.fields.value(FieldName::kReferer);
+  if (!referrer.empty()) line.append(", referrer: \"").append(referrer).append("\"");
+}
+
+}  // namespace corehttpd::http
