@@ -33,7 +33,8 @@ void Acceptors::stop() {
 }
 
 bool Acceptors::stopped() const {
-  return std::all_of(acceptors_.begin(), acceptors_.end(), [](const auto& acceptor) { return acceptor->stopped(); });
+  return std::all_of(acceptors_.begin(), acceptors_.end(),
+                     [](const auto& acceptor) { return acceptor->stopped(); });
 }
 
 void Acceptors::when_stopped(TurnTask* task) {
@@ -49,13 +50,20 @@ Acceptor::Acceptor(Acceptors& owner, int listener, const http::Endpoint& endpoin
     : owner_(owner),
       listener_(listener),
       endpoint_(endpoint),
-      operation_([](io::Operation& operation, int result) { static_cast<AcceptOperation&>(operation).owner.on_accepted(result); }, *this),
+      operation_(
+          [](io::Operation& operation, int result) {
+            static_cast<AcceptOperation&>(operation).owner.on_accepted(result);
+          },
+          *this),
       timer_([](io::Timer& timer) { static_cast<PauseTimer&>(timer).owner.start(); }, *this) {
   const auto& bytes = endpoint.address.bytes;
-  const bool is_ip = endpoint.address.family == IpAddress::Family::kV4 || endpoint.address.family == IpAddress::Family::kV6;
-  any_address_ = is_ip && std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; });
+  const bool is_ip = endpoint.address.family == IpAddress::Family::kV4 ||
+                     endpoint.address.family == IpAddress::Family::kV6;
+  any_address_ =
+      is_ip && std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; });
   // Accepted sockets inherit it, which saves a call for each.
-  const auto& settings = owner.services_.sites.default_site(endpoint).settings.get<http::CoreSettings>();
+  const auto& settings =
+      owner.services_.sites.default_site(endpoint).settings.get<http::CoreSettings>();
   if (is_ip && settings.tcp_nodelay) io::set_no_delay(listener, true);
 }
 
@@ -70,7 +78,8 @@ void Acceptor::stop() {
   if (operation_.pending()) owner_.services_.loop.cancel(operation_);
 }
 
-// One line when the worker is full and one when it is not any more: a flood of connections must not become a flood of lines.
+// One line when the worker is full and one when it is not any more: a flood of connections must not
+// become a flood of lines.
 bool Acceptor::has_room() {
   const BlockPool& blocks = owner_.services_.blocks;
   const bool memory = blocks.in_use() < blocks.limit() / 100 * kBlocksPercentMax;
@@ -78,8 +87,9 @@ bool Acceptor::has_room() {
   if (room == !out_of_connections_) return room;
   out_of_connections_ = !room;
   if (!room) {
-    log(nullptr, LogLevel::kAlert, "{} {} are not enough, accepting on {} pauses", owner_.connections_max_,
-        memory ? "worker_connections" : "worker_connections' buffers", endpoint_.text);
+    log(nullptr, LogLevel::kAlert, "{} {} are not enough, accepting on {} pauses",
+        owner_.connections_max_, memory ? "worker_connections" : "worker_connections' buffers",
+        endpoint_.text);
   } else {
     log(nullptr, LogLevel::kNotice, "accepting on {} again", endpoint_.text);
   }
@@ -91,7 +101,8 @@ void Acceptor::pause(Milliseconds time) { owner_.services_.loop.schedule(timer_,
 void Acceptor::on_accepted(int result) {
   if (result >= 0) {
     // Also one that the kernel gave us after stop(): nobody else would serve it.
-    if (std::exchange(out_of_descriptors_, false)) log(nullptr, LogLevel::kNotice, "accepting on {} again", endpoint_.text);
+    if (std::exchange(out_of_descriptors_, false))
+      log(nullptr, LogLevel::kNotice, "accepting on {} again", endpoint_.text);
     serve(result);
   } else {
     on_error(-result);
@@ -105,7 +116,8 @@ void Acceptor::on_error(int errno_value) {
     case ECANCELED:
     case EINTR:
     case EAGAIN:
-    case ECONNABORTED:  // The client went away before it was accepted; and what accept(2) says of the network beneath:
+    case ECONNABORTED:  // The client went away before it was accepted; and what accept(2) says of
+                        // the network beneath:
     case ENETDOWN:
     case EPROTO:
     case ENOPROTOOPT:
@@ -114,13 +126,15 @@ void Acceptor::on_error(int errno_value) {
     case EHOSTUNREACH:
     case EOPNOTSUPP:
     case ENETUNREACH:
-    case EPERM: return;  // A firewall rule.
+    case EPERM:
+      return;  // A firewall rule.
     case EMFILE:
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
       if (!std::exchange(out_of_descriptors_, true)) {
-        log_errno(nullptr, LogLevel::kCrit, errno_value, "accept4() failed, accepting on {} pauses", endpoint_.text);
+        log_errno(nullptr, LogLevel::kCrit, errno_value, "accept4() failed, accepting on {} pauses",
+                  endpoint_.text);
       }
       return pause(kPause);
     default:

@@ -29,7 +29,8 @@ class Acceptor {
   void pause(Milliseconds time);
 
   struct AcceptOperation : io::Operation {
-    AcceptOperation(Complete complete, Acceptor& the_owner) : io::Operation(complete), owner(the_owner) {}
+    AcceptOperation(Complete complete, Acceptor& the_owner)
+        : io::Operation(complete), owner(the_owner) {}
     Acceptor& owner;
   };
   struct PauseTimer : io::Timer {
@@ -40,7 +41,8 @@ class Acceptor {
   Acceptors& owner_;
   int listener_;
   const http::Endpoint& endpoint_;
-  bool any_address_ = false;  // Bound to a wildcard: each connection is asked for its own local address.
+  bool any_address_ =
+      false;  // Bound to a wildcard: each connection is asked for its own local address.
   bool out_of_descriptors_ = false;
   bool out_of_connections_ = false;
   sockaddr_storage peer_{};

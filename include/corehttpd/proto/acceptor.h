@@ -1,6 +1,7 @@
-// Accepting clients' connections and finding out what they speak. One Acceptors per worker, one accept under way per listener; the
-// listeners' descriptors are shared by all workers and belong to the master. A connection begins as HTTP/1; one whose first bytes are
-// HTTP/2's preface is handed to h2 (RFC 9113 §3.4), where the endpoint allows it.
+// Accepting clients' connections and finding out what they speak. One Acceptors per worker, one
+// accept under way per listener; the listeners' descriptors are shared by all workers and belong to
+// the master. A connection begins as HTTP/1; one whose first bytes are HTTP/2's preface is handed
+// to h2 (RFC 9113 §3.4), where the endpoint allows it.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,9 @@
 #include "corehttpd/http/site.h"
 #include "corehttpd/proto/connection_set.h"
 
-namespace corehttpd::h1 { struct Context; }
+namespace corehttpd::h1 {
+struct Context;
+}
 
 namespace corehttpd::proto {
 
@@ -27,12 +30,14 @@ class Acceptors {
   // All acceptors must have stopped and all connections be gone.
   ~Acceptors();
 
-  // Starts accepting on a listening socket (which stays the caller's and must stay open until stopped()). The endpoint must outlive
-  // all connections.
+  // Starts accepting on a listening socket (which stays the caller's and must stay open until
+  // stopped()). The endpoint must outlive all connections.
   void add(int listener, const http::Endpoint& endpoint);
-  // Accepts no more. Connections that the kernel has completed but nobody has accepted stay queued for other workers.
+  // Accepts no more. Connections that the kernel has completed but nobody has accepted stay queued
+  // for other workers.
   void stop();
-  // No accept is under way any more. when_stopped (if given) is posted when that becomes true after stop(), at once if it is.
+  // No accept is under way any more. when_stopped (if given) is posted when that becomes true after
+  // stop(), at once if it is.
   bool stopped() const;
   void when_stopped(TurnTask* task);
   ConnectionSet& connections() { return connections_; }

@@ -18,13 +18,17 @@ void Connection::serve(int fd, const http::ConnectionInfo& info, Context& contex
 }
 
 Connection::Connection(int fd, const http::ConnectionInfo& info, Context& context)
-    : io::ReceiveState(static_cast<io::Receiver&>(*this),
-                       [](io::ReceiveState& state) { static_cast<Connection&>(state).on_stopped(); }),
-      io::Operation([](io::Operation& operation, int result) { static_cast<Connection&>(operation).on_send_complete(result); }),
+    : io::ReceiveState(
+          static_cast<io::Receiver&>(*this),
+          [](io::ReceiveState& state) { static_cast<Connection&>(state).on_stopped(); }),
+      io::Operation([](io::Operation& operation, int result) {
+        static_cast<Connection&>(operation).on_send_complete(result);
+      }),
       io::Timer([](io::Timer& timer) { static_cast<Connection&>(timer).on_timer(); }),
       TurnTask([](TurnTask& task) { static_cast<Connection&>(task).on_turn(); }),
       context_(context),
-      settings_(context.services.sites.default_site(*info.endpoint).settings.get<http::CoreSettings>()),
+      settings_(
+          context.services.sites.default_site(*info.endpoint).settings.get<http::CoreSettings>()),
       info_(info),
       fd_(fd) {
   remember(settings_);
@@ -38,15 +42,21 @@ void Connection::poke() {
 
 void Connection::on_turn() {
   switch (state_) {
-    case State::kOpen: return advance();
-    case State::kClosing: return continue_close();
-    case State::kClosed: delete this; return;
+    case State::kOpen:
+      return advance();
+    case State::kClosing:
+      return continue_close();
+    case State::kClosed:
+      delete this;
+      return;
     case State::kHandingOver:
-    case State::kLingering: return;
+    case State::kLingering:
+      return;
   }
 }
 
-// Does all that can be done now. Whatever an exchange asks for meanwhile is done here too, not in its call.
+// Does all that can be done now. Whatever an exchange asks for meanwhile is done here too, not in
+// its call.
 void Connection::advance() {
   if (running_ || state_ != State::kOpen) return;
   running_ = true;
@@ -74,7 +84,7 @@ void Connection::step() {
     Request& request = *current_;
     feed_body(request);
     if (!request.failure) request.pull();
-    if (request.failure) return lose(*request.failure);
+    if (request.failure) abandon(request);
     if (!request.produced) return;
     if (request.keep_alive && !request.body.done) return;
     if (!request.keep_alive) last_request_ = true;
@@ -83,22 +93,34 @@ void Connection::step() {
   }
 }
 
+// The response breaks off. What is queued goes out, earlier responses among it; the connection's
+// end then tells the client.
+void Connection::abandon(Request& request) {
+  request.produced = true;
+  request.keep_alive = false;
+  if (!std::exchange(request.logged, true)) request.exchange.on_transport_lost(*request.failure);
+}
+
 bool Connection::may_persist(const http::CoreSettings& settings) const {
   return settings.keepalive_timeout > 0 && info_.requests < settings.keepalive_requests &&
          now() - info_.accepted_ms < settings.keepalive_time && !context_.services.draining;
 }
 
 void Connection::remember(const http::CoreSettings& settings) {
-  const auto narrow = [](Milliseconds time) { return static_cast<std::uint32_t>(std::clamp<Milliseconds>(time, 0, UINT32_MAX)); };
-  remembered_ = {narrow(settings.keepalive_timeout), narrow(settings.lingering_time), narrow(settings.lingering_timeout),
-                 settings.lingering_close, settings.reset_timedout_connection};
+  const auto narrow = [](Milliseconds time) {
+    return static_cast<std::uint32_t>(std::clamp<Milliseconds>(time, 0, UINT32_MAX));
+  };
+  remembered_ = {narrow(settings.keepalive_timeout), narrow(settings.lingering_time),
+                 narrow(settings.lingering_timeout), settings.lingering_close,
+                 settings.reset_timedout_connection};
 }
 
 // What the connection waits for now, and whether it reads.
 void Connection::settle() {
   if (requests_.empty()) {
     if (last_request_ || end_of_input_) {
-      if (!last_request_ && has_input()) log_info("client prematurely closed connection while reading client request headers");
+      if (!last_request_ && has_input())
+        log_info("client prematurely closed connection while reading client request headers");
       return finish();
     }
     if (has_input()) {
@@ -125,7 +147,8 @@ void Connection::settle() {
   steer_receive();
 }
 
-// Back-pressure: bytes that nobody wants yet are left to the kernel, and so to the client, above a mark.
+// Back-pressure: bytes that nobody wants yet are left to the kernel, and so to the client, above a
+// mark.
 void Connection::steer_receive() {
   const bool want = !end_of_input_ && (requests_.empty() || input().size() < kInputHigh);
   if (want == receive_state().armed()) return;
@@ -145,7 +168,8 @@ void Connection::enter_idle() {
   wait_for(Wait::kIdle, timeout, true);
 }
 
-// progress: the thing waited for has moved, so the time begins anew; else only if something else was waited for before.
+// progress: the thing waited for has moved, so the time begins anew; else only if something else
+// was waited for before.
 void Connection::wait_for(Wait wait, Milliseconds timeout, bool progress) {
   if (wait == wait_ && !progress) return;
   wait_ = wait;
@@ -158,11 +182,13 @@ void Connection::wait_for(Wait wait, Milliseconds timeout, bool progress) {
 void Connection::wait_for_rest(Wait wait) {
   if (wait_ != wait) rest_until_ms_ = now() + remembered_.lingering_time;
   const bool progress = read_progress_;
-  const Milliseconds timeout = std::min<Milliseconds>(remembered_.lingering_timeout, rest_until_ms_ - now());
+  const Milliseconds timeout =
+      std::min<Milliseconds>(remembered_.lingering_timeout, rest_until_ms_ - now());
   wait_for(wait, std::max<Milliseconds>(timeout, 0), progress);
 }
 
-// The timer is moved only when it would come too late: deadlines move with every request, and one that comes early looks again.
+// The timer is moved only when it would come too late: deadlines move with every request, and one
+// that comes early looks again.
 void Connection::arm_timer(Milliseconds at_ms) {
   if (timer().scheduled() && timer().due_ms() <= at_ms) return;
   loop().schedule(timer(), at_ms - now());
@@ -184,10 +210,13 @@ void Connection::on_timer() {
 void Connection::expire() {
   const Error timed_out{Code::kTimeout, Party::kClient, 408, "client timed out"};
   switch (wait_) {
-    case Wait::kNothing: return;
+    case Wait::kNothing:
+      return;
     case Wait::kFirstByte:
-    case Wait::kIdle: return begin_close();
-    case Wait::kLinger: return begin_close();
+    case Wait::kIdle:
+      return begin_close();
+    case Wait::kLinger:
+      return begin_close();
     case Wait::kHead:
       refuse_head(408, "client timed out while reading client request headers");
       return advance();
@@ -202,7 +231,8 @@ void Connection::expire() {
       log_info("client timed out while sending response to client");
       reset_on_close_ = remembered_.reset_timed_out;
       return lose(timed_out);
-    case Wait::kDiscard: return lose(timed_out);
+    case Wait::kDiscard:
+      return lose(timed_out);
   }
 }
 
@@ -216,9 +246,11 @@ void Connection::set_activity(http::Counters::Activity activity) {
 // All is sent and nothing more will be served.
 void Connection::finish() {
   using Lingering = http::CoreSettings::Lingering;
-  const bool linger = remembered_.lingering == Lingering::kAlways || (remembered_.lingering == Lingering::kOn && unread_input_);
+  const bool linger = remembered_.lingering == Lingering::kAlways ||
+                      (remembered_.lingering == Lingering::kOn && unread_input_);
   if (end_of_input_ || !linger) return begin_close();
-  // Closing with unread bytes would reset the connection, and the reset can overtake the response (RFC 9112 §9.6).
+  // Closing with unread bytes would reset the connection, and the reset can overtake the response
+  // (RFC 9112 §9.6).
   if (shutdown(fd_, SHUT_WR) != 0) return begin_close();
   state_ = State::kLingering;
   received_ = {};
@@ -230,7 +262,7 @@ void Connection::finish() {
 }
 
 void Connection::drain() {
-  if (state_ != State::kOpen || !requests_.empty() || wait_ != Wait::kIdle) return;
+  if (state_ != State::kOpen || (wait_ != Wait::kIdle && wait_ != Wait::kFirstByte)) return;
   deadline_ms_ = std::min(deadline_ms_, now() + kDrainIdle);
   arm_timer(deadline_ms_);
 }
@@ -241,7 +273,8 @@ void Connection::close_now() { lose(Error{Code::kCancelled, Party::kSelf, 0, "sh
 void Connection::lose(const Error& error) {
   if (state_ == State::kClosing || state_ == State::kClosed) return;
   begin_close();
-  for (Request* request = requests_.first(); request != nullptr; request = requests_.next(*request)) {
+  for (Request* request = requests_.first(); request != nullptr;
+       request = requests_.next(*request)) {
     if (std::exchange(request->logged, true)) continue;
     request->exchange.on_transport_lost(error);
   }
@@ -259,7 +292,8 @@ void Connection::on_stopped() {
   if (state_ == State::kClosing) continue_close();
 }
 
-// The descriptor is closed only when the kernel holds nothing of it any more: a closed one would go on receiving.
+// The descriptor is closed only when the kernel holds nothing of it any more: a closed one would go
+// on receiving.
 void Connection::continue_close() {
   if (state_ != State::kClosing) return;
   if (send_operation().pending() || !receive_state().idle()) {

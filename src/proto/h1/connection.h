@@ -4,9 +4,10 @@
 //   ingress.cc     bytes from the client: heads, bodies, what is read past
 //   egress.cc      bytes to the client: gathering what requests produced, accounting what was sent
 //
-// Requests are served one after the other. One whose response is complete and queued makes way for the next pipelined one before it has
-// been sent, so that the answers of a turn leave in one send. Calls of an exchange only mark its request; advance() looks at the marks, at
-// once when the call came from within it, else at the end of the turn.
+// Requests are served one after the other. One whose response is complete and queued makes way for
+// the next pipelined one before it has been sent, so that the answers of a turn leave in one send.
+// Calls of an exchange only mark its request; advance() looks at the marks, at once when the call
+// came from within it, else at the end of the turn.
 #pragma once
 
 #include <cstddef>
@@ -27,24 +28,29 @@ namespace corehttpd::h1 {
 
 class Connection final : public io::Receiver,
                          public proto::LiveConnection,
-                         // What the loop needs of us are bases rather than members: so each call back finds the connection without a
-                         // pointer of its own, which counts for connections that are idle by the ten thousand.
+                         // What the loop needs of us are bases rather than members: so each call
+                         // back finds the connection without a pointer of its own, which counts for
+                         // connections that are idle by the ten thousand.
                          private io::ReceiveState,
                          private io::Operation,
                          private io::Timer,
                          private TurnTask {
  public:
-  // Requests whose responses are on their way at one time. Bounded also by what one gathered send can hold.
+  // Requests whose responses are on their way at one time. Bounded also by what one gathered send
+  // can hold.
   static constexpr std::size_t kQueueMax = 8;
-  // Received bytes kept for later; above this the receive is stopped. A head that is not complete yet has its own limit.
+  // Received bytes kept for later; above this the receive is stopped. A head that is not complete
+  // yet has its own limit.
   static constexpr std::size_t kInputHigh = 16 * 1024;
-  // An idle connection gives up its armed receive after this time (858 bytes of kernel memory become 247).
+  // An idle connection gives up its armed receive after this time (858 bytes of kernel memory
+  // become 247).
   static constexpr Milliseconds kIdleSwap = 10'000;
   // While draining, idle connections get at most this time for a last request.
   static constexpr Milliseconds kDrainIdle = 10'000;
 
-  // Serves HTTP/1 on fd (non-blocking, connected) and closes it in the end. context must outlive the connection. A client that
-  // begins with the HTTP/2 preface is handed to h2, if the endpoint allows it.
+  // Serves HTTP/1 on fd (non-blocking, connected) and closes it in the end. context must outlive
+  // the connection. A client that begins with the HTTP/2 preface is handed to h2, if the endpoint
+  // allows it.
   static void serve(int fd, const http::ConnectionInfo& info, Context& context);
 
   // io::Receiver.
@@ -69,9 +75,10 @@ class Connection final : public io::Receiver,
   enum class State : std::uint8_t {
     kOpen,         // Reading, serving, sending or idle.
     kHandingOver,  // It speaks HTTP/2: waiting for the receive to stop.
-    kLingering,    // All is sent and our side is shut down; what the client still sends is read past, lest a reset destroys the answer.
-    kClosing,      // Waiting for the kernel to let go of operations.
-    kClosed,       // Destroyed at the end of the turn.
+    kLingering,  // All is sent and our side is shut down; what the client still sends is read past,
+                 // lest a reset destroys the answer.
+    kClosing,    // Waiting for the kernel to let go of operations.
+    kClosed,     // Destroyed at the end of the turn.
   };
   // What the deadline is for.
   enum class Wait : std::uint8_t {
@@ -81,8 +88,8 @@ class Connection final : public io::Receiver,
     kBody,       // client_body_timeout, between two reads.
     kSend,       // send_timeout, between two sends.
     kIdle,       // keepalive_timeout.
-    kDiscard,    // lingering_timeout within lingering_time, for the rest of a body that nobody wants.
-    kLinger,     // The same after our side was shut down.
+    kDiscard,  // lingering_timeout within lingering_time, for the rest of a body that nobody wants.
+    kLinger,   // The same after our side was shut down.
   };
   static constexpr Milliseconds kNever = INT64_MAX;
   static constexpr int kRoundsMax = 64;
@@ -99,6 +106,7 @@ class Connection final : public io::Receiver,
   void on_turn();
   void advance();
   void step();
+  void abandon(Request& request);
   void settle();
   void steer_receive();
   void enter_idle();
@@ -152,26 +160,29 @@ class Connection final : public io::Receiver,
   const http::CoreSettings& settings_;  // Of the endpoint's default site: for reading heads.
   http::ConnectionInfo info_;
   List<Request, QueueTag> requests_;  // In the order of their responses.
-  Request* current_ = nullptr;        // The last of requests_ while it is being served or its body read.
-  std::span<const std::byte> received_;  // Within on_received(): what is not consumed yet, when input_ is empty.
+  Request* current_ = nullptr;  // The last of requests_ while it is being served or its body read.
+  std::span<const std::byte>
+      received_;  // Within on_received(): what is not consumed yet, when input_ is empty.
   InputBuffer input_;
   HeadScanner scanner_;
   Milliseconds deadline_ms_ = kNever;
   Milliseconds rest_until_ms_ = kNever;  // lingering_time's end.
   Remembered remembered_;
   int fd_;
-  std::uint8_t request_count_ = 0;       // Of requests_.
+  std::uint8_t request_count_ = 0;  // Of requests_.
   State state_ = State::kOpen;
   Wait wait_ = Wait::kNothing;
   http::Counters::Activity activity_ = http::Counters::Activity::kWaiting;
-  bool end_of_input_ = false;    // The client has shut down its side.
-  bool last_request_ = false;    // No request is read any more; the connection ends when the queue is empty.
-  bool unread_input_ = false;    // Bytes came, or may still come, that we don't read: close with care.
+  bool end_of_input_ = false;  // The client has shut down its side.
+  bool last_request_ =
+      false;  // No request is read any more; the connection ends when the queue is empty.
+  bool unread_input_ =
+      false;  // Bytes came, or may still come, that we don't read: close with care.
   bool running_ = false;
   bool dirty_ = false;
-  bool read_progress_ = false;   // Since the last settle().
+  bool read_progress_ = false;  // Since the last settle().
   bool send_progress_ = false;
-  bool swapped_ = false;         // The receive is an idle poll.
+  bool swapped_ = false;  // The receive is an idle poll.
   bool reset_on_close_ = false;
   bool stop_asked_ = false;
 };

@@ -8,17 +8,19 @@
 
 namespace corehttpd::h1 {
 
-// Starts the next send if there is something to send and none is under way: all memory up to the first file, of all requests that
-// wait; or a window of that file.
+// Starts the next send if there is something to send and none is under way: all memory up to the
+// first file, of all requests that wait; or a window of that file.
 void Connection::flush() {
   if (send_operation().pending() || requests_.empty()) return;
   std::array<iovec, io::Loop::kVectorsMax> vectors;
   std::size_t count = 0;
   bool more = false;
-  for (Request* request = requests_.first(); request != nullptr && !more; request = requests_.next(*request)) {
+  for (Request* request = requests_.first(); request != nullptr && !more;
+       request = requests_.next(*request)) {
     for (Segment& segment : request->output.segments()) {
       if (!segment.in_memory() && count == 0) {
-        return loop().send_file(fd_, segment.fd(), segment.file_offset(), segment.length(), send_operation());
+        return loop().send_file(fd_, segment.fd(), segment.file_offset(), segment.length(),
+                                send_operation());
       }
       if (!segment.in_memory() || count == vectors.size()) {
         more = true;
@@ -44,14 +46,16 @@ void Connection::on_send_complete(int result) {
   }
   send_progress_ = true;
   auto left = static_cast<std::size_t>(result);
-  for (Request* request = requests_.first(); request != nullptr && left != 0; request = requests_.next(*request)) {
+  for (Request* request = requests_.first(); request != nullptr && left != 0;
+       request = requests_.next(*request)) {
     left = request->take_sent(left);
   }
   retire();
   advance();
 }
 
-// Ends the requests whose responses are gone, in order. One whose body is still being read past stays until that is done.
+// Ends the requests whose responses are gone, in order. One whose body is still being read past
+// stays until that is done.
 void Connection::retire() {
   const bool was_running = std::exchange(running_, true);
   while (Request* request = requests_.first()) {

@@ -8,7 +8,9 @@
 namespace corehttpd::h1 {
 namespace {
 
-std::string_view as_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 // Of a request line that was refused, what the log is to show.
 constexpr std::size_t kRefusedLineMax = 1024;
@@ -20,7 +22,8 @@ void Connection::on_received(std::span<const std::byte> data) {
   swapped_ = false;
   if (data.empty()) end_of_input_ = true;
   switch (state_) {
-    case State::kOpen: break;
+    case State::kOpen:
+      break;
     case State::kLingering:
       if (end_of_input_) return begin_close();
       wait_for_rest(Wait::kLinger);
@@ -28,7 +31,8 @@ void Connection::on_received(std::span<const std::byte> data) {
       return;
     case State::kHandingOver:
     case State::kClosing:
-    case State::kClosed: return;
+    case State::kClosed:
+      return;
   }
   if (input_.empty()) {
     received_ = data;
@@ -88,13 +92,16 @@ bool Connection::begin_request() {
     }
     case HeadScanner::Verdict::kRefused: {
       const bool line = scanner_.status() == 414;
-      refuse_head(scanner_.status(), line ? "client sent too long URI while reading client request line"
-                                          : "client sent too long header line while reading client request headers");
+      refuse_head(scanner_.status(),
+                  line ? "client sent too long URI while reading client request line"
+                       : "client sent too long header line while reading client request headers");
       return true;
     }
-    case HeadScanner::Verdict::kIncomplete: break;
+    case HeadScanner::Verdict::kIncomplete:
+      break;
   }
-  const std::uint16_t status = text.size() > scanner_.begin() ? judge_beginning(text.substr(scanner_.begin())) : 0;
+  const std::uint16_t status =
+      text.size() > scanner_.begin() ? judge_beginning(text.substr(scanner_.begin())) : 0;
   if (status == 0) return false;
   refuse_head(status, "client sent invalid request while reading client request line");
   return true;
@@ -116,12 +123,15 @@ void Connection::start_request(std::string_view head, const HeadLimits& limits) 
   ++info_.requests;
   current_ = &request;
   http::RequestHead& into = request.exchange.request();
-  const ParsedHead parsed = parse_head(request.exchange.arena().copy(head), limits, request.exchange.arena(), into);
+  const ParsedHead parsed =
+      parse_head(request.exchange.arena().copy(head), limits, request.exchange.arena(), into);
   consume_input(scanner_.end());
   scanner_.reset();
   if (parsed.ignored != 0) {
-    request.exchange.log(LogLevel::kInfo, 0, "client sent invalid header line: \"{}\" while reading client request headers",
-                         parsed.first_ignored);
+    request.exchange.log(
+        LogLevel::kInfo, 0,
+        "client sent invalid header line: \"{}\" while reading client request headers",
+        parsed.first_ignored);
   }
   if (parsed.status != 0) {
     unread_input_ = true;
@@ -136,7 +146,8 @@ void Connection::start_request(std::string_view head, const HeadLimits& limits) 
   request.exchange.start();
 }
 
-// A head that will not be complete: an answer, then the end, for where the next request begins is unknown.
+// A head that will not be complete: an answer, then the end, for where the next request begins is
+// unknown.
 void Connection::refuse_head(std::uint16_t status, const char* problem) {
   Request& request = context_.requests.make(*this);
   requests_.push_back(request);
@@ -163,12 +174,15 @@ void Connection::refuse_head(std::uint16_t status, const char* problem) {
 // Gives the sink what it has asked for; reads past what nobody wants.
 void Connection::feed_body(Request& request) {
   while (!request.body.done && !request.failure && has_input()) {
-    const bool moved = request.body.framing == BodyFraming::kLength ? feed_length(request, input()) : feed_chunked(request, input());
+    const bool moved = request.body.framing == BodyFraming::kLength
+                           ? feed_length(request, input())
+                           : feed_chunked(request, input());
     if (!moved) break;
   }
   if (request.body.done || request.failure || !end_of_input_ || has_input()) return;
   request.exchange.log(LogLevel::kInfo, 0, "client prematurely closed connection");
-  request.break_body(Error{Code::kClosed, Party::kClient, 400, "client prematurely closed connection"});
+  request.break_body(
+      Error{Code::kClosed, Party::kClient, 400, "client prematurely closed connection"});
 }
 
 // False when nothing of bytes can be used now.
@@ -197,7 +211,8 @@ bool Connection::feed_chunked(Request& request, std::span<const std::byte> bytes
   const auto step = body.chunks.next(bytes, wanted);
   using Event = ChunkedDecoder::Event;
   switch (step.event) {
-    case Event::kNeedInput: break;
+    case Event::kNeedInput:
+      break;
     case Event::kData:
       if (discard) break;
       body.credit -= step.data.size();
@@ -210,7 +225,8 @@ bool Connection::feed_chunked(Request& request, std::span<const std::byte> bytes
     case Event::kMalformed:
       unread_input_ = true;
       request.exchange.log(LogLevel::kInfo, 0, "client sent invalid chunked body");
-      request.break_body(Error{Code::kMalformed, Party::kClient, 400, "client sent invalid chunked body"});
+      request.break_body(
+          Error{Code::kMalformed, Party::kClient, 400, "client sent invalid chunked body"});
       break;
   }
   consume_input(step.consumed);
@@ -226,14 +242,17 @@ void Connection::begin_handover() {
 // The kernel has let go: the descriptor and everything read from it change hands.
 void Connection::hand_over() {
   bool kept = true;
-  struct Take { Connection& connection; bool& kept; } take{*this, kept};
+  struct Take {
+    Connection& connection;
+    bool& kept;
+  } take{*this, kept};
   receive_state().take_parked(&take, [](void* context, std::span<const std::byte> bytes) {
     auto& into = *static_cast<Take*>(context);
-    into.kept = into.kept && into.connection.input_.append(bytes, into.connection.context_.services.blocks);
+    into.kept =
+        into.kept && into.connection.input_.append(bytes, into.connection.context_.services.blocks);
   });
   if (!kept) return begin_close();
-  // Its new owner counts on from here.
-  set_activity(http::Counters::Activity::kWaiting);
+  context_.services.counters.activity(activity_, -1);
   context_.connections.remove(*this);
   const int fd = std::exchange(fd_, -1);
   destroy_at_end_of_turn();

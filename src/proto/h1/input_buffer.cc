@@ -11,7 +11,9 @@ bool InputBuffer::append(std::span<const std::byte> bytes, BlockPool& blocks) {
   const std::size_t held = end_ - begin_;
   if (!block_ || block_->capacity() - end_ < bytes.size()) {
     const std::size_t needed = held + bytes.size();
-    BlockRef larger = needed <= BlockPool::kBlockBytes ? blocks.take() : Block::allocate(std::max(needed, 2 * held));
+    BlockRef larger = needed <= BlockPool::kBlockBytes
+                          ? blocks.take()
+                          : Block::allocate(std::max(needed, 2 * held));
     if (!larger) return false;
     if (held != 0) std::memcpy(larger->data(), block_->data() + begin_, held);
     block_ = std::move(larger);

@@ -1,5 +1,6 @@
-// Received bytes that nobody could use yet: the beginning of a head, pipelined requests, a body that is not wanted yet. Contiguous, so
-// that heads are parsed in place. Owns a block only while it holds bytes.
+// Received bytes that nobody could use yet: the beginning of a head, pipelined requests, a body
+// that is not wanted yet. Contiguous, so that heads are parsed in place. Owns a block only while it
+// holds bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@ class InputBuffer {
  public:
   bool empty() const { return begin_ == end_; }
   std::span<const std::byte> view() const {
-    return block_ ? std::span<const std::byte>(block_->data() + begin_, end_ - begin_) : std::span<const std::byte>();
+    return block_ ? std::span<const std::byte>(block_->data() + begin_, end_ - begin_)
+                  : std::span<const std::byte>();
   }
   // False when the worker's budget of blocks is spent. How much is kept is the caller's to bound.
   bool append(std::span<const std::byte> bytes, BlockPool& blocks);

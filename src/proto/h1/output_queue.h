@@ -1,5 +1,5 @@
-// What a response has produced and the socket has not taken yet. A short array: the queue is filled only while it has room, which is the
-// back-pressure on body sources.
+// What a response has produced and the socket has not taken yet. A short array: the queue is filled
+// only while it has room, which is the back-pressure on body sources.
 #pragma once
 
 #include <array>
@@ -32,7 +32,8 @@ class OutputQueue {
     if (segment.in_memory()) memory_bytes_ += segment.length();
     items_[end_++] = std::move(segment);
   }
-  // count bytes at the front are gone, at most what the queue holds; returns how many of count are left for the next queue.
+  // count bytes at the front are gone, at most what the queue holds; returns how many of count are
+  // left for the next queue.
   std::size_t consume(std::size_t count) {
     while (count != 0 && !empty()) {
       Segment& segment = front();

@@ -12,7 +12,8 @@ namespace corehttpd::h1 {
 namespace {
 
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-// Room that a final head and its first piece of body always find, however many interim responses came before.
+// Room that a final head and its first piece of body always find, however many interim responses
+// came before.
 constexpr std::size_t kInterimRoom = 8;
 // CRLF, 16 hex digits, CRLF; and the last chunk.
 constexpr std::size_t kFrameMax = 2 + 16 + 2 + sizeof("0\r\n\r\n");
@@ -31,12 +32,15 @@ const http::ConnectionInfo& Request::connection() const { return connection_.inf
 
 void Request::send_informational(std::uint16_t status, const http::FieldList& fields) {
   // HTTP/1.0 knows none, and they are never worth a full queue.
-  if (head_queued_ || exchange.request().version != http::Version::k11 || output.room() <= kInterimRoom) return;
+  if (head_queued_ || exchange.request().version != http::Version::k11 ||
+      output.room() <= kInterimRoom)
+    return;
   if (status == 100) body.continue_due = false;
   const std::size_t bound = HeadWriter::bound(status, fields);
   BlockRef block = Block::allocate(bound);
   char* const begin = reinterpret_cast<char*>(block->data());
-  const auto length = static_cast<std::size_t>(HeadWriter::write_interim(begin, status, fields) - begin);
+  const auto length =
+      static_cast<std::size_t>(HeadWriter::write_interim(begin, status, fields) - begin);
   output.push(Segment::from_block(std::move(block), 0, length));
   head_unsent_ += length;
   connection_.poke();
@@ -79,7 +83,8 @@ void Request::send_head(const http::ResponseHead& head, http::BodySource* source
   source_ = source;
   files_ = settings.sendfile;
   keep_alive = keep_alive && connection_.may_persist(settings) && !head.close_connection;
-  // The client that waits for 100 and gets a final answer may send its body or not: what follows could be either.
+  // The client that waits for 100 and gets a final answer may send its body or not: what follows
+  // could be either.
   if (!body.done && body.continue_due && !connection_.has_input()) keep_alive = false;
   connection_.remember(settings);
   choose_framing(head, settings);
@@ -94,12 +99,14 @@ void Request::send_head(const http::ResponseHead& head, http::BodySource* source
 
 // RFC 9112 §6.
 void Request::choose_framing(const http::ResponseHead& head, const http::CoreSettings& settings) {
-  if (source_ == nullptr || exchange.request().method == http::Method::kHead || http::never_has_body(head.status)) {
+  if (source_ == nullptr || exchange.request().method == http::Method::kHead ||
+      http::never_has_body(head.status)) {
     framing_ = ResponseFraming::kNone;
   } else if (head.content_length) {
     framing_ = ResponseFraming::kLength;
     length_left_ = *head.content_length;
-  } else if (exchange.request().version == http::Version::k11 && settings.chunked_transfer_encoding) {
+  } else if (exchange.request().version == http::Version::k11 &&
+             settings.chunked_transfer_encoding) {
     framing_ = ResponseFraming::kChunked;
   } else {
     framing_ = ResponseFraming::kClose;
@@ -108,17 +115,20 @@ void Request::choose_framing(const http::ResponseHead& head, const http::CoreSet
 }
 
 void Request::queue_head(const http::ResponseHead& head, const http::CoreSettings& settings) {
-  const HeadFraming framing{framing_ == ResponseFraming::kChunked, keep_alive, settings.keepalive_header_timeout};
+  const HeadFraming framing{framing_ == ResponseFraming::kChunked, keep_alive,
+                            settings.keepalive_header_timeout};
   const std::size_t bound = HeadWriter::bound(head);
   HeadWriter& writer = connection_.context().writer;
   std::size_t length = 0;
   if (bound <= head_.size()) {
-    length = static_cast<std::size_t>(writer.write(head_.data(), head, framing, settings.server_tokens) - head_.data());
+    length = static_cast<std::size_t>(
+        writer.write(head_.data(), head, framing, settings.server_tokens) - head_.data());
     output.push(Segment::from_static({head_.data(), length}));
   } else {
     BlockRef block = Block::allocate(bound);
     char* const begin = reinterpret_cast<char*>(block->data());
-    length = static_cast<std::size_t>(writer.write(begin, head, framing, settings.server_tokens) - begin);
+    length = static_cast<std::size_t>(writer.write(begin, head, framing, settings.server_tokens) -
+                                      begin);
     output.push(Segment::from_block(std::move(block), 0, length));
   }
   head_queued_ = true;
@@ -140,7 +150,8 @@ bool Request::read_once() {
     // When all is there one more byte is asked for, so that the source can say that it has ended.
     bytes_max = static_cast<std::size_t>(std::clamp<std::uint64_t>(length_left_, 1, kReadBytesMax));
   }
-  const auto outcome = source_->read(segments, bytes_max, files_ ? http::Forms::kFiles : http::Forms::kMemory);
+  const auto outcome =
+      source_->read(segments, bytes_max, files_ ? http::Forms::kFiles : http::Forms::kMemory);
   if (!outcome) {
     source_ = nullptr;
     failure = outcome.error();
@@ -150,13 +161,15 @@ bool Request::read_once() {
   for (std::size_t i = 0; i < outcome->segments; ++i) bytes += segments[i].length();
   const bool complete = framing_ == ResponseFraming::kLength && length_left_ == 0;
   if (complete && outcome->next != http::Next::kEnd) {
-    // Longer than announced, or dawdling over its end: the client has what it was promised (FastCGI bodies are cut so).
+    // Longer than announced, or dawdling over its end: the client has what it was promised (FastCGI
+    // bodies are cut so).
     source_->cancel();
     source_ = nullptr;
     produced = true;
     return false;
   }
-  if (!complete) queue_body({segments.data(), outcome->segments}, bytes, outcome->next == http::Next::kEnd);
+  if (!complete)
+    queue_body({segments.data(), outcome->segments}, bytes, outcome->next == http::Next::kEnd);
   if (outcome->next == http::Next::kMore) return true;
   end_body(outcome->next);
   return false;
@@ -180,7 +193,8 @@ void Request::queue_body(std::span<Segment> segments, std::size_t bytes, bool la
   output.push(Segment::from_block(std::move(block), 0, static_cast<std::size_t>(stop - begin)));
 }
 
-// The bytes between two chunks: the end of the one before, the size of the next. last: the last chunk and the empty line.
+// The bytes between two chunks: the end of the one before, the size of the next. last: the last
+// chunk and the empty line.
 Segment Request::chunk_frame(std::size_t bytes, bool last) {
   if (!frames_ || frames_->capacity() - frames_used_ < kFrameMax) {
     frames_ = Block::allocate(512);
@@ -231,7 +245,8 @@ Request& RequestPool::make(Connection& connection) {
     free_ = free_->next;
     --free_count_;
   } else {
-    memory = std::aligned_alloc(alignof(Request), sizeof(Request));
+    static_assert(alignof(Request) <= alignof(std::max_align_t));
+    memory = std::malloc(sizeof(Request));
     CORE_CHECK(memory != nullptr);
   }
   return *new (memory) Request(connection);

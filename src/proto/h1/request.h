@@ -1,5 +1,6 @@
-// One request on its way through a connection: the exchange and its transport, what is left of the request body, and what the response
-// has produced. Several exist at a time when a client pipelines: the last is being served, those before it wait for the socket.
+// One request on its way through a connection: the exchange and its transport, what is left of the
+// request body, and what the response has produced. Several exist at a time when a client
+// pipelines: the last is being served, those before it wait for the socket.
 #pragma once
 
 #include <array>
@@ -34,16 +35,18 @@ struct IncomingBody {
 
 // The response body as it is framed.
 enum class ResponseFraming : std::uint8_t {
-  kNone,     // No body.
-  kLength,   // Cut at Content-Length; a shorter one ends the connection.
+  kNone,    // No body.
+  kLength,  // Cut at Content-Length; a shorter one ends the connection.
   kChunked,
-  kClose,    // Ends with the connection.
+  kClose,  // Ends with the connection.
 };
 
 class Request final : public http::Transport, public ListHook<QueueTag>, public TurnTask {
  public:
-  static constexpr std::size_t kOutputHigh = 128 * 1024;     // Memory queued above this: sources are not read.
-  static constexpr std::size_t kReadBytesMax = 1024 * 1024;  // Asked of a source in one go; in practice this is a file window.
+  static constexpr std::size_t kOutputHigh =
+      128 * 1024;  // Memory queued above this: sources are not read.
+  static constexpr std::size_t kReadBytesMax =
+      1024 * 1024;  // Asked of a source in one go; in practice this is a file window.
   static constexpr std::size_t kReadSegmentsMax = 8;
 
   explicit Request(Connection& connection);
@@ -59,10 +62,15 @@ class Request final : public http::Transport, public ListHook<QueueTag>, public 
   // --- For the connection.
   // Reads from the source what the output queue has room for. Sets failure when the source failed.
   void pull();
-  // Moves what was sent out of the queue and accounts for it; returns the bytes that belong to later requests.
+  // Moves what was sent out of the queue and accounts for it; returns the bytes that belong to
+  // later requests.
   std::size_t take_sent(std::size_t bytes);
   // Nobody wants (the rest of) the request body: it is read past.
-  bool discarding() { return logged || exchange.body().state() == http::RequestBody::State::kDiscarded; }
+  bool discarding() {
+    using State = http::RequestBody::State;
+    const State state = exchange.body().state();
+    return logged || state == State::kDiscarded || state == State::kFailed;
+  }
   // The client owes us bytes that somebody is waiting for.
   bool awaiting_body() { return !body.done && body.credit != 0 && !discarding(); }
   // Tells the sink that nothing more will come, unless nobody listens.
@@ -86,16 +94,17 @@ class Request final : public http::Transport, public ListHook<QueueTag>, public 
 
   Connection& connection_;
   http::BodySource* source_ = nullptr;
-  std::uint64_t length_left_ = 0;    // kLength: of the response body.
-  std::uint64_t head_unsent_ = 0;    // Of the queue's front: bytes that are head, not body.
-  BlockRef frames_;                  // Where chunk sizes are written.
+  std::uint64_t length_left_ = 0;  // kLength: of the response body.
+  std::uint64_t head_unsent_ = 0;  // Of the queue's front: bytes that are head, not body.
+  BlockRef frames_;                // Where chunk sizes are written.
   std::uint32_t frames_used_ = 0;
   ResponseFraming framing_ = ResponseFraming::kNone;
   bool head_queued_ = false;
-  bool blocked_ = false;             // The source has nothing now.
-  bool chunk_open_ = false;          // The CRLF after the last chunk's data is still to be written.
-  bool files_ = false;               // sendfile on.
-  // Most heads fit; a longer one gets a block. Sent from here, so a request lives until its send has completed.
+  bool blocked_ = false;     // The source has nothing now.
+  bool chunk_open_ = false;  // The CRLF after the last chunk's data is still to be written.
+  bool files_ = false;       // sendfile on.
+  // Most heads fit; a longer one gets a block. Sent from here, so a request lives until its send
+  // has completed.
   static constexpr std::size_t kHeadBytes = 1024;
   std::array<char, kHeadBytes> head_;
 };
@@ -103,8 +112,8 @@ class Request final : public http::Transport, public ListHook<QueueTag>, public 
 // Memory for requests, kept for the next ones.
 class RequestPool {
  public:
-  // Unused ones kept: enough for the requests of a busy turn, little at rest.
-  static constexpr std::size_t kFreeKept = 64;
+  // Unused ones kept: enough for the requests of a busy turn.
+  static constexpr std::size_t kFreeKept = 512;
   RequestPool() = default;
   RequestPool(const RequestPool&) = delete;
   RequestPool& operator=(const RequestPool&) = delete;
@@ -113,7 +122,9 @@ class RequestPool {
   void destroy(Request& request);
 
  private:
-  struct Free { Free* next; };
+  struct Free {
+    Free* next;
+  };
   Free* free_ = nullptr;
   std::size_t free_count_ = 0;
 };

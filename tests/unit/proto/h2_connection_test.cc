@@ -25,6 +25,15 @@ class H2Connection : public ::testing::Test {
     worker.loop.run_until_blocked();
     client.take_in();
   }
+  // Looks for a GOAWAY by hand: the client library knows nothing of streams that it didn't open and would end the session itself.
+  void take_goaway() {
+    const std::string arrived = client.peer().take();
+    for (std::size_t at = 0; at + 9 <= arrived.size();) {
+      const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(arrived[at + i])); };
+      if (byte(3) == NGHTTP2_GOAWAY) client.goaways.emplace_back(byte(12), byte(16));
+      at += 9 + (byte(0) << 16 | byte(1) << 8 | byte(2));
+    }
+  }
   Worker worker;
   Client client{worker};
   ScriptSource* source = nullptr;
@@ -81,21 +90,21 @@ TEST_F(H2Connection, DrainGoesInTwoSteps) {
   const auto id = client.get("/wait");
   client.pump();
   worker.set.drain();
+  worker.loop.run_until_blocked();
+  // A request that crossed the notice on its way is served.
+  const auto crossing = client.get("/a");
+  client.send_out();
   client.pump();
   ASSERT_EQ(client.goaways.size(), 1u);
   EXPECT_EQ(client.goaways[0], (std::pair<std::int32_t, std::uint32_t>{INT32_MAX, NGHTTP2_NO_ERROR}));
-  // A request that crossed the notice on its way is served.
-  client.push_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM | NGHTTP2_FLAG_END_HEADERS, 3, std::string("\x82\x86\x41\x01" "a\x44\x02/a", 9));
-  client.pump();
-  EXPECT_EQ(worker.log.lines.size(), 1u);
+  EXPECT_EQ(client.replies[crossing].body, "hello");
   source->put("done");
   source->finish();
   client.pump();
   EXPECT_EQ(client.replies[id].body, "done");
+  // The client library takes no more frames after a GOAWAY and its last answer, so this one is read by hand.
   worker.loop.run_until_quiet();
-  client.take_in();
-  ASSERT_EQ(client.goaways.size(), 2u);
-  EXPECT_EQ(client.goaways[1], (std::pair<std::int32_t, std::uint32_t>{3, NGHTTP2_NO_ERROR}));
+  EXPECT_EQ(client.peer().take(), std::string("\0\0\x08\x07\0\0\0\0\0\0\0\0\x03\0\0\0\0", 17));
   EXPECT_TRUE(client.peer().ended());
   EXPECT_TRUE(worker.set.empty());
 }
@@ -147,9 +156,9 @@ TEST_F(H2Connection, PeerThatDoesNotReadTimesOut) {
   client.get("/a");
   client.send_out();
   const Milliseconds begun = worker.loop.clock().now_ms();
-  worker.loop.run_until_quiet();
-  EXPECT_TRUE(worker.set.empty());
-  EXPECT_LT(worker.loop.clock().now_ms() - begun, 10'000);
+  while (!worker.set.empty() && worker.loop.clock().now_ms() < begun + 60'000) worker.loop.run_once();
+  EXPECT_GE(worker.loop.clock().now_ms(), begun + 3000);
+  EXPECT_LT(worker.loop.clock().now_ms(), begun + 4000);
 }
 
 TEST_F(H2Connection, ZeroWindowTimesOutTheStreamOnly) {
@@ -184,13 +193,18 @@ TEST_F(H2Connection, RapidResetIsCalmedDown) {  // Case 21.
 TEST_F(H2Connection, MadeYouResetIsCalmedDown) {
   client.start();
   const std::string head("\x82\x86\x41\x01" "a\x44\x05/wait", 12);
-  for (std::uint32_t i = 0; i < 10'000; ++i) {
-    client.push_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM | NGHTTP2_FLAG_END_HEADERS, 1 + 2 * i, head);
-    client.push_frame(NGHTTP2_WINDOW_UPDATE, 0, 1 + 2 * i, std::string("\0\0\0\0", 4));  // An increment of 0 is a stream error.
+  // In portions, so that each is within the limit of concurrent streams, which is the first defence.
+  for (std::uint32_t i = 0; i < 10'000 && client.goaways.empty();) {
+    for (const std::uint32_t end = i + 50; i < end; ++i) {
+      client.push_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM | NGHTTP2_FLAG_END_HEADERS, 1 + 2 * i, head);
+      client.push_frame(NGHTTP2_WINDOW_UPDATE, 0, 1 + 2 * i, "\x7f\xff\xff\xff");  // The window overflows: a stream error.
+    }
+    worker.loop.run_until_blocked();
+    take_goaway();
   }
-  run();
   EXPECT_EQ(goaway_code(), static_cast<std::uint32_t>(NGHTTP2_ENHANCE_YOUR_CALM));
-  EXPECT_LE(worker.counters.requests, 1500);
+  EXPECT_LE(worker.counters.requests, 300);
+  EXPECT_EQ(static_cast<int>(worker.log.lines.size()), worker.counters.requests);
 }
 
 TEST_F(H2Connection, FloodsAreCalmedDown) {
@@ -204,7 +218,7 @@ TEST_F(H2Connection, FloodsAreCalmedDown) {
       {"ping", NGHTTP2_PING, 0, 0, std::string(8, 'x')},
       {"settings", NGHTTP2_SETTINGS, 0, 0, ""},
       {"priority", NGHTTP2_PRIORITY, 0, 1, std::string("\0\0\0\0\x10", 5)},
-      {"unknown", 0xbb, 0, 0, ""},
+      {"window", NGHTTP2_WINDOW_UPDATE, 0, 0, std::string("\0\0\0\1", 4)},
   };
   for (const Flood& flood : floods) {
     Client other(worker);
