@@ -154,7 +154,9 @@ TEST_F(FileLookupTest, OnlyRegularFilesAreOpened) {
 // Root may read everything, so a child that is somebody else asks, before and after the change.
 TEST_F(FileLookupTest, WithdrawnPermissionOfAKeptFileIsForbidden) {
   const std::string path = directory.write("a.txt", "secret");
-  if (::geteuid() == 0) ASSERT_EQ(::chown(path.c_str(), 33, 33), 0);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(path.c_str(), 33, 33), 0);
+  }
   advance(5000);
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
