@@ -161,6 +161,8 @@ class Exchange final : public LogContext {
     log_in(log_target(), level, *this, errno_value, format, std::forward<A>(arguments)...);
   }
   const LogTarget* log_target() const;
+  // The origin that is being asked, as error log lines name it ("fastcgi://unix:/run/php.sock:"); lives as long as the exchange.
+  void set_upstream_text(std::string_view text) { upstream_text_ = text; }
   void append_to(std::string& line) const override;
   std::uint64_t connection_number() const override { return connection_.number; }
 
@@ -192,7 +194,7 @@ class Exchange final : public LogContext {
   const Site* site_ = nullptr;
   const Location* location_ = nullptr;
   conf::SettingsView settings_;
-  std::string_view uri_, args_, host_, client_text_, redirect_name_;
+  std::string_view uri_, args_, host_, client_text_, redirect_name_, upstream_text_;
   std::span<const std::string_view> captures_;
   IpAddress client_;
   BodySource* source_ = nullptr;
