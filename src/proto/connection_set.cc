@@ -26,7 +26,8 @@ void ConnectionSet::remove(LiveConnection& connection) {
 }
 
 void ConnectionSet::drain() {
-  // The next one is taken first: a connection may leave the set by handing over to another protocol.
+  // The next one is taken first: a connection may leave the set by handing over to another
+  // protocol.
   for (LiveConnection* at = connections_.first(); at != nullptr;) {
     LiveConnection* next = connections_.next(*at);
     at->drain();

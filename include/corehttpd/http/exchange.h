@@ -61,6 +61,8 @@ class Exchange final : public LogContext {
   // Bytes put on the wire for this response; add as they are sent. head: status line and fields as framed.
   void add_sent(std::uint64_t head_bytes, std::uint64_t body_bytes) { bytes_sent_ += head_bytes + body_bytes; body_bytes_sent_ += body_bytes; }
   bool finished() const { return finished_; }
+  // All of the response was handed over, nothing broke: $request_completion.
+  bool complete() const { return complete_; }
 
   // --- For everyone.
   Services& services() { return services_; }
@@ -105,6 +107,14 @@ class Exchange final : public LogContext {
 
   // Called by SiteSelector.
   void set_location(const Location* location, const conf::SettingsView& settings) { location_ = location; settings_ = settings; }
+
+  // Called by a rewrite-phase step ("if") or by limit_except: the rest of the request is inner's business, whose pipeline, without
+  // rewrite steps of its own, takes the place of the steps that were still to run.
+  void enter_inner_location(const Location& inner) {
+    set_location(&inner, inner.settings);
+    pipeline_ = inner.pipeline;
+    step_ = 0;
+  }
 
   // --- For steps.
   // Sends the response head in response() and body (nullptr: none) through the transforms. Once per exchange.
@@ -151,6 +161,8 @@ class Exchange final : public LogContext {
     log_in(log_target(), level, *this, errno_value, format, std::forward<A>(arguments)...);
   }
   const LogTarget* log_target() const;
+  // The origin that is being asked, as error log lines name it ("fastcgi://unix:/run/php.sock:"); lives as long as the exchange.
+  void set_upstream_text(std::string_view text) { upstream_text_ = text; }
   void append_to(std::string& line) const override;
   std::uint64_t connection_number() const override { return connection_.number; }
 
@@ -182,7 +194,7 @@ class Exchange final : public LogContext {
   const Site* site_ = nullptr;
   const Location* location_ = nullptr;
   conf::SettingsView settings_;
-  std::string_view uri_, args_, host_, client_text_, redirect_name_;
+  std::string_view uri_, args_, host_, client_text_, redirect_name_, upstream_text_;
   std::span<const std::string_view> captures_;
   IpAddress client_;
   BodySource* source_ = nullptr;
@@ -198,7 +210,7 @@ class Exchange final : public LogContext {
   enum class Stage : std::uint8_t { kNew, kServerRewrite, kLocation, kAnswered } stage_ = Stage::kNew;
   std::uint16_t error_status_ = 0;
   std::uint8_t uri_changes_ = 0;
-  bool internal_ = false, head_sent_ = false, finished_ = false, suspended_ = false;
+  bool internal_ = false, head_sent_ = false, finished_ = false, suspended_ = false, complete_ = false;
   Milliseconds started_ms_ = 0;
   std::int64_t started_wall_us_ = 0;
   std::uint64_t bytes_sent_ = 0, body_bytes_sent_ = 0;

@@ -1,6 +1,7 @@
-// The live client connections of one worker, whatever protocol they speak: so that a worker can end them gracefully, know when the
-// last one is gone, and keep to worker_connections. Owns nothing: connections own themselves and leave the set when they are
-// destroyed (at the end of a turn, once the kernel has let go of all their operations).
+// The live client connections of one worker, whatever protocol they speak: so that a worker can end
+// them gracefully, know when the last one is gone, and keep to worker_connections. Owns nothing:
+// connections own themselves and leave the set when they are destroyed (at the end of a turn, once
+// the kernel has let go of all their operations).
 #pragma once
 
 #include <cstddef>
@@ -17,16 +18,18 @@ class ConnectionSet;
 // Base of h1::Connection and of h2's connection.
 class LiveConnection : public ListHook<LiveTag> {
  public:
-  // A graceful end has begun (Services::draining is set already): answer what is under way, then close; close at leisure what is idle.
-  // Only marks and schedules: must not destroy this or any other connection before it returns.
+  // A graceful end has begun (Services::draining is set already): answer what is under way, then
+  // close; close at leisure what is idle. Only marks and schedules: must not destroy this or any
+  // other connection before it returns.
   virtual void drain() = 0;
-  // worker_shutdown_timeout is over, or a fast shutdown: exchanges are told that their transport is lost, the socket is closed as soon
-  // as the kernel allows. Must not destroy before it returns either.
+  // worker_shutdown_timeout is over, or a fast shutdown: exchanges are told that their transport is
+  // lost, the socket is closed as soon as the kernel allows. Must not destroy before it returns
+  // either.
   virtual void close_now() = 0;
 
  protected:
   LiveConnection() = default;
-  ~LiveConnection();
+  virtual ~LiveConnection();
 
  private:
   friend class ConnectionSet;
@@ -42,7 +45,8 @@ class ConnectionSet {
   ~ConnectionSet();
 
   void add(LiveConnection& connection);
-  // A connection that is destroyed removes itself; calling it earlier hands the connection's place to its successor (h1 to h2).
+  // A connection that is destroyed removes itself; calling it earlier hands the connection's place
+  // to its successor (h1 to h2).
   void remove(LiveConnection& connection);
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -51,7 +55,8 @@ class ConnectionSet {
   void drain();
   // Asks every connection to end at once.
   void close_now();
-  // task is posted whenever the set becomes empty (and at once if it is). nullptr: nobody waits. Not owned.
+  // task is posted whenever the set becomes empty (and at once if it is). nullptr: nobody waits.
+  // Not owned.
   void when_empty(TurnTask* task);
 
  private:

@@ -8,7 +8,8 @@
 namespace corehttpd::h1 {
 
 namespace {
-// 15 hex digits keep any size within the signed 64-bit range; leading zeros beyond that are nothing an honest client sends.
+// 15 hex digits keep any size within the signed 64-bit range; leading zeros beyond that are nothing
+// an honest client sends.
 constexpr std::uint8_t kDigitsMax = 15;
 }  // namespace
 
@@ -36,7 +37,8 @@ ChunkedDecoder::State ChunkedDecoder::step(unsigned char c) {
       return after_digit(text::hex_value(static_cast<char>(c)));
     case State::kExtension:
       if (c == '\r') return State::kSizeLf;
-      if (detail::is_field_stop(c) || ++extension_bytes_ > kExtensionBytesMax) return State::kMalformed;
+      if (detail::is_field_stop(c) || ++extension_bytes_ > kExtensionBytesMax)
+        return State::kMalformed;
       return State::kExtension;
     case State::kSizeLf:
       if (c != '\n') return State::kMalformed;
@@ -72,7 +74,8 @@ ChunkedDecoder::Step ChunkedDecoder::next(std::span<const std::byte> input, std:
     if (state_ == State::kMalformed) return {Event::kMalformed, at, {}};
     if (at == input.size()) return {Event::kNeedInput, at, {}};
     if (state_ == State::kData) {
-      const std::size_t take = std::min({static_cast<std::uint64_t>(input.size() - at), left_, static_cast<std::uint64_t>(data_max)});
+      const std::size_t take = std::min({static_cast<std::uint64_t>(input.size() - at), left_,
+                                         static_cast<std::uint64_t>(data_max)});
       if (take == 0) return {Event::kNeedInput, at, {}};
       left_ -= take;
       if (left_ == 0) state_ = State::kDataCr;

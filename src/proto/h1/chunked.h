@@ -1,5 +1,6 @@
-// Decoder of the chunked transfer coding (RFC 9112 §7.1), strict and incremental: any split of the input gives the same data, the same
-// end and the same refusal. Lines end with CRLF and nothing else; extensions and trailers are checked, bounded and dropped.
+// Decoder of the chunked transfer coding (RFC 9112 §7.1), strict and incremental: any split of the
+// input gives the same data, the same end and the same refusal. Lines end with CRLF and nothing
+// else; extensions and trailers are checked, bounded and dropped.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,8 @@ namespace corehttpd::h1 {
 
 class ChunkedDecoder {
  public:
-  // Of all chunk extensions of a body together: one byte of data per kilobyte of extension would be work without a body.
+  // Of all chunk extensions of a body together: one byte of data per kilobyte of extension would be
+  // work without a body.
   static constexpr std::uint32_t kExtensionBytesMax = 16 * 1024;
   // Of the trailer section.
   static constexpr std::uint32_t kTrailerBytesMax = 8 * 1024;
@@ -18,7 +20,7 @@ class ChunkedDecoder {
   enum class Event : std::uint8_t {
     kNeedInput,  // Everything was consumed (or data_max was 0 where data follows).
     kData,       // data is a piece of the body; call again.
-    kEnd,        // The body and its trailers are complete; what follows consumed is the next request.
+    kEnd,  // The body and its trailers are complete; what follows consumed is the next request.
     kMalformed,  // Answer 400 and close: where the next request begins is unknown.
   };
   struct Step {
@@ -32,18 +34,18 @@ class ChunkedDecoder {
 
  private:
   enum class State : std::uint8_t {
-    kSizeStart,      // The first digit of a chunk's size.
-    kSize,           // Further digits, ";" or CR.
-    kExtension,      // After ";" up to CR.
-    kSizeLf,         // The LF of the size line.
-    kData,           // left_ bytes of data.
-    kDataCr,         // The CRLF after data.
+    kSizeStart,  // The first digit of a chunk's size.
+    kSize,       // Further digits, ";" or CR.
+    kExtension,  // After ";" up to CR.
+    kSizeLf,     // The LF of the size line.
+    kData,       // left_ bytes of data.
+    kDataCr,     // The CRLF after data.
     kDataLf,
-    kTrailerStart,   // A trailer field, or the CR of the last line.
+    kTrailerStart,  // A trailer field, or the CR of the last line.
     kTrailerName,
     kTrailerValue,
     kTrailerLf,
-    kEndLf,          // The LF of the last line.
+    kEndLf,  // The LF of the last line.
     kEnded,
     kMalformed,
   };

@@ -16,7 +16,8 @@ using http::FieldName;
 // Digits of a version number that are looked at; more is no version.
 constexpr int kVersionDigitsMax = 3;
 
-// The line's end at p: how many bytes it has (1: LF, 2: CRLF), 0 when there is none: a bare CR or another control character.
+// The line's end at p: how many bytes it has (1: LF, 2: CRLF), 0 when there is none: a bare CR or
+// another control character.
 std::size_t line_end_at(const char* p, const char* end) {
   if (p == end) return 0;
   if (*p == '\n') return 1;
@@ -41,7 +42,8 @@ struct RequestLine {
   int minor = 0;
 };
 
-// line: without its end. Every byte of it is accounted for: one SP between the three parts, nothing after the version.
+// line: without its end. Every byte of it is accounted for: one SP between the three parts, nothing
+// after the version.
 RequestLine split_request_line(std::string_view line) {
   RequestLine out;
   const char* p = line.data();
@@ -59,13 +61,15 @@ RequestLine split_request_line(std::string_view line) {
   const char* target = ++p;
   p = find_target_stop(p, end);
   out.target = {target, static_cast<std::size_t>(p - target)};
-  // Without a version it would be HTTP/0.9, whose answers have no head; nobody speaks it but scanners.
+  // Without a version it would be HTTP/0.9, whose answers have no head; nobody speaks it but
+  // scanners.
   if (out.target.empty() || p == end || *p != ' ') {
     return refuse(400, "client sent invalid request while reading client request line");
   }
   ++p;
   constexpr std::string_view kName = "HTTP/";
-  const bool named = static_cast<std::size_t>(end - p) > kName.size() && std::memcmp(p, kName.data(), kName.size()) == 0;
+  const bool named = static_cast<std::size_t>(end - p) > kName.size() &&
+                     std::memcmp(p, kName.data(), kName.size()) == 0;
   if (!named) return refuse(400, "client sent invalid request while reading client request line");
   p += kName.size();
   const int major = version_number(p, end);
@@ -74,18 +78,24 @@ RequestLine split_request_line(std::string_view line) {
   if (major < 1 || !dot || out.minor < 0 || p != end) {
     return refuse(400, "client sent invalid version while reading client request line");
   }
-  if (major > 1) return refuse(505, "client sent unsupported version while reading client request line");
+  if (major > 1)
+    return refuse(505, "client sent unsupported version while reading client request line");
   return out;
 }
 
 class Parser {
  public:
   Parser(std::string_view head, const HeadLimits& limits, Arena& arena, http::RequestHead& request)
-      : at_(head.data()), end_(head.data() + head.size()), limits_(limits), arena_(arena), request_(request) {}
+      : at_(head.data()),
+        end_(head.data() + head.size()),
+        limits_(limits),
+        arena_(arena),
+        request_(request) {}
 
   ParsedHead run() {
     request_.head_bytes = static_cast<std::uint64_t>(end_ - at_);
-    if (read_request_line() && read_fields() && judge_host() && judge_framing()) judge_persistence();
+    if (read_request_line() && read_fields() && judge_host() && judge_framing())
+      judge_persistence();
     return out_;
   }
 
@@ -124,7 +134,8 @@ bool Parser::read_request_line() {
   const char* stop = find_field_stop(at_, end_);
   const std::size_t ending = line_end_at(stop, end_);
   request_.request_line = {at_, static_cast<std::size_t>(stop - at_)};
-  if (ending == 0) return refuse(400, "client sent invalid request while reading client request line");
+  if (ending == 0)
+    return refuse(400, "client sent invalid request while reading client request line");
   at_ = stop + ending;
   const RequestLine line = split_request_line(request_.request_line);
   request_.method_text = line.method;
@@ -134,7 +145,8 @@ bool Parser::read_request_line() {
   // A later minor version promises to be understood as 1.1 (RFC 9110 §2.5).
   request_.version = line.minor == 0 ? http::Version::k10 : http::Version::k11;
   // Its target is an authority alone; a forward proxy is what we are not.
-  if (request_.method == http::Method::kConnect) return refuse(405, "client sent CONNECT method while reading client request line");
+  if (request_.method == http::Method::kConnect)
+    return refuse(405, "client sent CONNECT method while reading client request line");
   const auto target = http::parse_target(arena_, line.target);
   if (!target) return refuse(400, "client sent invalid URI while reading client request line");
   request_.target = target->uri;
@@ -153,7 +165,8 @@ bool Parser::read_fields() {
       at_ += ending;
       return at_ == end_ || refuse(400, "client sent invalid header line");
     }
-    if (++field_count_ > kFieldsMax) return refuse(400, "client sent too many header lines while reading client request headers");
+    if (++field_count_ > kFieldsMax)
+      return refuse(400, "client sent too many header lines while reading client request headers");
     if (!read_field()) return false;
   }
 }
@@ -175,8 +188,9 @@ bool Parser::read_field() {
   return true;
 }
 
-// A blank at the line's start (obs-fold), before the colon or within the name is refused rather than ignored: others read such a line
-// as a continuation, or as the field without its blank (RFC 9112 §5.1, §5.2).
+// A blank at the line's start (obs-fold), before the colon or within the name is refused rather
+// than ignored: others read such a line as a continuation, or as the field without its blank (RFC
+// 9112 §5.1, §5.2).
 bool Parser::read_name(std::string_view& name, bool& ignored) {
   const char* first = at_;
   bool token = true;
@@ -204,7 +218,9 @@ bool Parser::keep_field(std::string_view name, std::string_view value) {
   const FieldName id = http::parse_field_name(name);
   switch (id) {
     case FieldName::kHost:
-      if (++host_fields_ > 1) return refuse(400, "client sent duplicate host header while reading client request headers");
+      if (++host_fields_ > 1)
+        return refuse(400,
+                      "client sent duplicate host header while reading client request headers");
       if (!absolute_form_) request_.authority = value;
       break;
     case FieldName::kContentLength: {
@@ -223,7 +239,8 @@ bool Parser::keep_field(std::string_view name, std::string_view value) {
       break;
     case FieldName::kExpect:
       // On HTTP/1.0 it is to be ignored (RFC 9110 §10.1.1).
-      if (request_.version == http::Version::k11 && text::equals_ignore_case(value, "100-continue")) request_.expects_continue = true;
+      if (request_.version == http::Version::k11 && text::equals_ignore_case(value, "100-continue"))
+        request_.expects_continue = true;
       break;
     default:
       break;
@@ -235,11 +252,15 @@ bool Parser::keep_field(std::string_view name, std::string_view value) {
 bool Parser::read_length(std::string_view value) {
   const auto length = text::parse_decimal(value);
   // Above the signed range nothing behind us (files, FastCGI) can count.
-  if (value.empty() || !length || *length > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    return refuse(400, "client sent invalid \"Content-Length\" header while reading client request headers");
+  if (value.empty() || !length ||
+      *length > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    return refuse(
+        400, "client sent invalid \"Content-Length\" header while reading client request headers");
   }
   if (request_.content_length && *request_.content_length != *length) {
-    return refuse(400, "client sent differing \"Content-Length\" headers while reading client request headers");
+    return refuse(
+        400,
+        "client sent differing \"Content-Length\" headers while reading client request headers");
   }
   request_.content_length = length;
   return true;
@@ -248,10 +269,14 @@ bool Parser::read_length(std::string_view value) {
 bool Parser::judge_host() {
   if (host_fields_ == 0) {
     if (request_.version == http::Version::k10) return true;
-    return refuse(400, "client sent HTTP/1.1 request without \"Host\" header while reading client request headers");
+    return refuse(400,
+                  "client sent HTTP/1.1 request without \"Host\" header while reading client "
+                  "request headers");
   }
-  // Its form is the exchange's to judge, which selects the site by it; but an empty one would look like none at all there.
-  if (request_.authority.empty()) return refuse(400, "client sent invalid host header while reading client request headers");
+  // Its form is the exchange's to judge, which selects the site by it; but an empty one would look
+  // like none at all there.
+  if (request_.authority.empty())
+    return refuse(400, "client sent invalid host header while reading client request headers");
   return true;
 }
 
@@ -261,16 +286,23 @@ bool Parser::judge_framing() {
     if (request_.content_length.value_or(0) > 0) out_.framing = BodyFraming::kLength;
   } else {
     if (request_.version == http::Version::k10) {
-      return refuse(400, "client sent HTTP/1.0 request with \"Transfer-Encoding\" header while reading client request headers");
+      return refuse(400,
+                    "client sent HTTP/1.0 request with \"Transfer-Encoding\" header while reading "
+                    "client request headers");
     }
     if (request_.content_length) {
-      return refuse(400, "client sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time while reading client request headers");
+      return refuse(400,
+                    "client sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same "
+                    "time while reading client request headers");
     }
     if (transfer_encoding_fields_ > 1) {
-      return refuse(400, "client sent duplicate \"Transfer-Encoding\" header while reading client request headers");
+      return refuse(400,
+                    "client sent duplicate \"Transfer-Encoding\" header while reading client "
+                    "request headers");
     }
     if (!text::equals_ignore_case(transfer_encoding_, "chunked")) {
-      return refuse(501, "client sent unknown \"Transfer-Encoding\" while reading client request headers");
+      return refuse(
+          501, "client sent unknown \"Transfer-Encoding\" while reading client request headers");
     }
     out_.framing = BodyFraming::kChunked;
   }
@@ -278,7 +310,9 @@ bool Parser::judge_framing() {
   return true;
 }
 
-void Parser::judge_persistence() { out_.keep_alive = !close_ && (request_.version == http::Version::k11 || keep_alive_); }
+void Parser::judge_persistence() {
+  out_.keep_alive = !close_ && (request_.version == http::Version::k11 || keep_alive_);
+}
 
 }  // namespace
 
@@ -287,8 +321,10 @@ HeadLimits HeadLimits::from(const http::CoreSettings& settings) {
   const auto large = static_cast<std::size_t>(settings.large_header_buffers_size);
   // The scanner's positions have 32 bits; a gigabyte of head is beyond any use.
   constexpr std::size_t kTotalMax = std::size_t{1} << 30;
-  const std::size_t total = std::min(first + settings.large_header_buffers_number * large, kTotalMax);
-  return {std::min(std::max(first, large), total), total, settings.ignore_invalid_headers, settings.underscores_in_headers};
+  const std::size_t total =
+      std::min(first + settings.large_header_buffers_number * large, kTotalMax);
+  return {std::min(std::max(first, large), total), total, settings.ignore_invalid_headers,
+          settings.underscores_in_headers};
 }
 
 HeadScanner::Verdict HeadScanner::refuse(std::uint16_t status) {
@@ -316,14 +352,17 @@ bool HeadScanner::skip_empty_lines(std::string_view input) {
 }
 
 HeadScanner::Verdict HeadScanner::scan(std::string_view input, const HeadLimits& limits) {
-  if (line_ == begin_ && !skip_empty_lines(input)) return status_ != 0 ? Verdict::kRefused : Verdict::kIncomplete;
+  if (line_ == begin_ && !skip_empty_lines(input))
+    return status_ != 0 ? Verdict::kRefused : Verdict::kIncomplete;
   for (;;) {
     const char* line = input.data() + line_;
     const std::size_t left = input.size() - line_;
-    const char* newline = left == 0 ? nullptr : static_cast<const char*>(std::memchr(line, '\n', left));
+    const char* newline =
+        left == 0 ? nullptr : static_cast<const char*>(std::memchr(line, '\n', left));
     const std::size_t length = newline == nullptr ? left : static_cast<std::size_t>(newline - line);
     const bool has_return = length != 0 && line[length - 1] == '\r';
-    if (length - (has_return ? 1 : 0) > limits.line_bytes) return refuse(line_ == begin_ ? 414 : kFieldTooLarge);
+    if (length - (has_return ? 1 : 0) > limits.line_bytes)
+      return refuse(line_ == begin_ ? 414 : kFieldTooLarge);
     if (line_ - begin_ + length > limits.total_bytes) return refuse(kFieldTooLarge);
     if (newline == nullptr) return Verdict::kIncomplete;
     line_ += static_cast<std::uint32_t>(length + 1);
@@ -332,6 +371,7 @@ HeadScanner::Verdict HeadScanner::scan(std::string_view input, const HeadLimits&
 }
 
 std::uint16_t judge_beginning(std::string_view text) {
+  if (text == "\r") return 0;  // The rest of an empty line may follow.
   const std::size_t newline = text.find('\n');
   if (newline != std::string_view::npos) {
     std::string_view line = text.substr(0, newline);
@@ -344,7 +384,8 @@ std::uint16_t judge_beginning(std::string_view text) {
   return i == 0 || text[i] != ' ' ? 400 : 0;
 }
 
-ParsedHead parse_head(std::string_view head, const HeadLimits& limits, Arena& arena, http::RequestHead& request) {
+ParsedHead parse_head(std::string_view head, const HeadLimits& limits, Arena& arena,
+                      http::RequestHead& request) {
   return Parser(head, limits, arena, request).run();
 }
 

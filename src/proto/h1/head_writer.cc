@@ -15,8 +15,9 @@ namespace {
 using http::FieldName;
 
 constexpr std::size_t kNumberMax = 20;
-// Status line, Server, Date, Content-Length, Last-Modified, Transfer-Encoding, Connection, Keep-Alive, Vary, Accept-Ranges and all the
-// names and line ends around Content-Type, Location and ETag; the parts of variable length are counted apart.
+// Status line, Server, Date, Content-Length, Last-Modified, Transfer-Encoding, Connection,
+// Keep-Alive, Vary, Accept-Ranges and all the names and line ends around Content-Type, Location and
+// ETag; the parts of variable length are counted apart.
 constexpr std::size_t kFixedBound = 512;
 
 char* put(char* to, std::string_view text) {
@@ -28,7 +29,9 @@ char* put(char* to, const char (&literal)[N]) {
   std::memcpy(to, literal, N - 1);
   return to + N - 1;
 }
-char* put_number(char* to, std::uint64_t value) { return std::to_chars(to, to + kNumberMax, value).ptr; }
+char* put_number(char* to, std::uint64_t value) {
+  return std::to_chars(to, to + kNumberMax, value).ptr;
+}
 
 char* put_status_line(char* to, std::uint16_t status, std::string_view reason) {
   if (status == 200 && reason.empty()) return put(to, "HTTP/1.1 200 OK\r\n");
@@ -54,12 +57,15 @@ std::size_t bound_of(const http::FieldList& fields) {
 }
 
 bool is_sound(const http::Field& field) {
-  return (field.id != FieldName::kOther || http::is_token(field.name)) && http::is_field_value(field.value);
+  return (field.id != FieldName::kOther || http::is_token(field.name)) &&
+         http::is_field_value(field.value);
 }
 
-// What is the framing's business is written from it alone: a second Content-Length or Connection would contradict it.
+// What is the framing's business is written from it alone: a second Content-Length or Connection
+// would contradict it.
 bool is_framing(FieldName id) {
-  return id == FieldName::kConnection || id == FieldName::kContentLength || id == FieldName::kTransferEncoding || id == FieldName::kKeepAlive;
+  return id == FieldName::kConnection || id == FieldName::kContentLength ||
+         id == FieldName::kTransferEncoding || id == FieldName::kKeepAlive;
 }
 
 std::string_view server_name(http::CoreSettings::Tokens tokens) {
@@ -91,11 +97,12 @@ std::string_view HeadWriter::last_modified(std::int64_t second) {
 }
 
 std::size_t HeadWriter::bound(const http::ResponseHead& head) {
-  return kFixedBound + head.reason.size() + head.content_type.size() + head.charset.size() + head.location.size() + head.etag.size() +
-         bound_of(head.fields);
+  return kFixedBound + head.reason.size() + head.content_type.size() + head.charset.size() +
+         head.location.size() + head.etag.size() + bound_of(head.fields);
 }
 
-char* HeadWriter::write(char* to, const http::ResponseHead& head, const HeadFraming& framing, http::CoreSettings::Tokens tokens) {
+char* HeadWriter::write(char* to, const http::ResponseHead& head, const HeadFraming& framing,
+                        http::CoreSettings::Tokens tokens) {
   // A backend's own Server or Date, and an Accept-Ranges that somebody added, stand for ours.
   bool own_server = false, own_date = false, own_ranges = false;
   for (const http::Field& field : head.fields) {
@@ -118,13 +125,17 @@ char* HeadWriter::write(char* to, const http::ResponseHead& head, const HeadFram
   if (head.content_length && !framing.chunked) {
     to = put(put_number(put(to, "Content-Length: "), *head.content_length), "\r\n");
   }
-  if (head.last_modified >= 0) to = put(put(put(to, "Last-Modified: "), last_modified(head.last_modified)), "\r\n");
-  if (!head.location.empty() && http::is_field_value(head.location)) to = put_field(to, "Location", head.location);
+  if (head.last_modified >= 0)
+    to = put(put(put(to, "Last-Modified: "), last_modified(head.last_modified)), "\r\n");
+  if (!head.location.empty() && http::is_field_value(head.location))
+    to = put_field(to, "Location", head.location);
   if (framing.chunked) to = put(to, "Transfer-Encoding: chunked\r\n");
   if (framing.keep_alive) {
     to = put(to, "Connection: keep-alive\r\n");
     if (framing.keep_alive_ms >= 0) {
-      to = put(put_number(put(to, "Keep-Alive: timeout="), static_cast<std::uint64_t>(framing.keep_alive_ms / 1000)), "\r\n");
+      to = put(put_number(put(to, "Keep-Alive: timeout="),
+                          static_cast<std::uint64_t>(framing.keep_alive_ms / 1000)),
+               "\r\n");
     }
   } else {
     to = put(to, "Connection: close\r\n");
@@ -134,14 +145,20 @@ char* HeadWriter::write(char* to, const http::ResponseHead& head, const HeadFram
   for (const http::Field& field : head.fields) {
     if (!is_framing(field.id) && is_sound(field)) to = put_field(to, field.name, field.value);
   }
-  if (head.accept_ranges && head.status == 200 && !own_ranges) to = put(to, "Accept-Ranges: bytes\r\n");
+  if (head.accept_ranges && head.status == 200 && !own_ranges)
+    to = put(to, "Accept-Ranges: bytes\r\n");
   return put(to, "\r\n");
 }
 
-std::size_t HeadWriter::bound(std::uint16_t, const http::FieldList& fields) { return kFixedBound + bound_of(fields); }
+std::size_t HeadWriter::bound(std::uint16_t, const http::FieldList& fields) {
+  return kFixedBound + bound_of(fields);
+}
 
 char* HeadWriter::write_interim(char* to, std::uint16_t status, const http::FieldList& fields) {
-  to = put_status_line(to, status, {});
+  return write_trailers(put_status_line(to, status, {}), fields);
+}
+
+char* HeadWriter::write_trailers(char* to, const http::FieldList& fields) {
   for (const http::Field& field : fields) {
     if (!is_framing(field.id) && is_sound(field)) to = put_field(to, field.name, field.value);
   }

@@ -1,4 +1,5 @@
-// Response heads of HTTP/1 as bytes, fields in nginx's order. One writer per worker: it keeps what is the same in all heads of a second.
+// Response heads of HTTP/1 as bytes, fields in nginx's order. One writer per worker: it keeps what
+// is the same in all heads of a second.
 #pragma once
 
 #include <array>
@@ -13,9 +14,11 @@
 namespace corehttpd::h1 {
 
 struct HeadFraming {
-  bool chunked = false;              // Transfer-Encoding: chunked; else head.content_length goes out if it is known.
+  bool chunked =
+      false;  // Transfer-Encoding: chunked; else head.content_length goes out if it is known.
   bool keep_alive = false;
-  Milliseconds keep_alive_ms = -1;   // "Keep-Alive: timeout=N" in whole seconds; -1: no such field. Only with keep_alive.
+  Milliseconds keep_alive_ms =
+      -1;  // "Keep-Alive: timeout=N" in whole seconds; -1: no such field. Only with keep_alive.
 };
 
 class HeadWriter {
@@ -25,13 +28,17 @@ class HeadWriter {
 
   // At least the bytes that write() needs for this head.
   static std::size_t bound(const http::ResponseHead& head);
-  // Writes the head, empty line included; returns the end. to has room for bound(head) bytes. Fields whose name is no token or whose
-  // value holds CR, LF or NUL are left out: whoever let them through, they must not become two.
-  char* write(char* to, const http::ResponseHead& head, const HeadFraming& framing, http::CoreSettings::Tokens tokens);
+  // Writes the head, empty line included; returns the end. to has room for bound(head) bytes.
+  // Fields whose name is no token or whose value holds CR, LF or NUL are left out: whoever let them
+  // through, they must not become two.
+  char* write(char* to, const http::ResponseHead& head, const HeadFraming& framing,
+              http::CoreSettings::Tokens tokens);
 
   // An interim response (RFC 9110 §15.2): status line and fields alone.
   static std::size_t bound(std::uint16_t status, const http::FieldList& fields);
   static char* write_interim(char* to, std::uint16_t status, const http::FieldList& fields);
+  // A trailer section, empty line included, within bound(0, fields).
+  static char* write_trailers(char* to, const http::FieldList& fields);
 
  private:
   // "Server: …\r\nDate: …\r\n" of this second.
@@ -51,7 +58,8 @@ class HeadWriter {
 
   const Clock& clock_;
   std::array<Stamp, 3> stamps_;  // By Tokens.
-  // Formatted Last-Modified dates: few files make up most of the requests, and gmtime_r() costs as much as the rest of the head.
+  // Formatted Last-Modified dates: few files make up most of the requests, and gmtime_r() costs as
+  // much as the rest of the head.
   std::array<DateText, kDates> dates_;
 };
 

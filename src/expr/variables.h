@@ -1,0 +1,93 @@
+// Getters of the built-in variables, by what they look at, and what they share.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "corehttpd/expr/variable.h"
+#include "corehttpd/http/exchange.h"
+
+namespace corehttpd::expr {
+
+// Formats into the exchange's arena.
+template <class... A>
+std::string_view formatted(http::Exchange& exchange, fmt::format_string<A...> format,
+                           A&&... arguments) {
+  char text[64];
+  const auto end =
+      fmt::format_to_n(text, sizeof(text), format, std::forward<A>(arguments)...);
+  return exchange.arena().copy({text, std::min(end.size, sizeof(text))});
+}
+
+// "0.042": milliseconds as nginx prints times.
+inline std::string_view seconds_text(http::Exchange& exchange, Milliseconds milliseconds) {
+  const Milliseconds positive = std::max<Milliseconds>(milliseconds, 0);
+  return formatted(exchange, "{}.{:03}", positive / 1000, positive % 1000);
+}
+
+// Nothing for "": what a field that is not there means.
+inline Value unless_empty(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  return text;
+}
+
+namespace get {
+
+Value args(http::Exchange& exchange, std::string_view);
+Value argument(http::Exchange& exchange, std::string_view name);
+Value content_length(http::Exchange& exchange, std::string_view);
+Value content_type(http::Exchange& exchange, std::string_view);
+Value cookie(http::Exchange& exchange, std::string_view name);
+Value host(http::Exchange& exchange, std::string_view);
+Value http_field(http::Exchange& exchange, std::string_view name);
+Value is_args(http::Exchange& exchange, std::string_view);
+Value remote_user(http::Exchange& exchange, std::string_view);
+Value request(http::Exchange& exchange, std::string_view);
+Value request_body(http::Exchange& exchange, std::string_view);
+Value request_body_file(http::Exchange& exchange, std::string_view);
+Value request_id(http::Exchange& exchange, std::string_view);
+Value request_length(http::Exchange& exchange, std::string_view);
+Value request_method(http::Exchange& exchange, std::string_view);
+Value request_uri(http::Exchange& exchange, std::string_view);
+Value server_name(http::Exchange& exchange, std::string_view);
+Value server_protocol(http::Exchange& exchange, std::string_view);
+Value uri(http::Exchange& exchange, std::string_view);
+void set_args(http::Exchange& exchange, std::string_view value);
+
+Value binary_remote_addr(http::Exchange& exchange, std::string_view);
+Value connection(http::Exchange& exchange, std::string_view);
+Value connection_requests(http::Exchange& exchange, std::string_view);
+Value connection_time(http::Exchange& exchange, std::string_view);
+Value hostname(http::Exchange& exchange, std::string_view);
+Value https(http::Exchange& exchange, std::string_view);
+Value msec(http::Exchange& exchange, std::string_view);
+Value nginx_version(http::Exchange& exchange, std::string_view);
+Value pid(http::Exchange& exchange, std::string_view);
+Value pipe(http::Exchange& exchange, std::string_view);
+Value remote_addr(http::Exchange& exchange, std::string_view);
+Value remote_port(http::Exchange& exchange, std::string_view);
+Value scheme(http::Exchange& exchange, std::string_view);
+Value server_addr(http::Exchange& exchange, std::string_view);
+Value server_port(http::Exchange& exchange, std::string_view);
+Value time_iso8601(http::Exchange& exchange, std::string_view);
+Value time_local(http::Exchange& exchange, std::string_view);
+Value unset(http::Exchange& exchange, std::string_view);
+
+Value body_bytes_sent(http::Exchange& exchange, std::string_view);
+Value bytes_sent(http::Exchange& exchange, std::string_view);
+Value limit_rate(http::Exchange& exchange, std::string_view);
+Value request_completion(http::Exchange& exchange, std::string_view);
+Value request_time(http::Exchange& exchange, std::string_view);
+Value sent_field(http::Exchange& exchange, std::string_view name);
+Value sent_trailer(http::Exchange& exchange, std::string_view name);
+Value status(http::Exchange& exchange, std::string_view);
+void set_limit_rate(http::Exchange& exchange, std::string_view value);
+
+}  // namespace get
+
+// All values of fields whose name is name with '_' for '-', case ignored, joined by separator.
+Value field_by_variable_name(Arena& arena, const http::FieldList& fields, std::string_view name,
+                             std::string_view separator);
+
+}  // namespace corehttpd::expr
