@@ -15,7 +15,7 @@
 #include "corehttpd/io/sim_loop.h"
 #include "corehttpd/proto/connection_set.h"
 #include "corehttpd/proto/h2.h"
-#include "unit/http/fake_worker.h"
+#include "../http/fake_worker.h"
 
 namespace corehttpd::h2::testing {
 
