@@ -150,6 +150,10 @@ std::vector<std::string> Tables::conflicts() const {
   }
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const Row& row = rows_[i];
+    if (row.directive->set == nullptr) {
+      out.push_back(fmt::format("\"{}\" directive of \"{}\" has no setter", row.directive->name,
+                                row.module->name));
+    }
     for (std::size_t j = i; j-- > 0 && rows_[j].directive->name == row.directive->name;) {
       if (!has(rows_[j].contexts, row.contexts)) continue;
       out.push_back(fmt::format(

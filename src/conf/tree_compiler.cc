@@ -40,12 +40,12 @@ void TreeCompiler::apply_defaults(TreeReader& reader) {
   // In the order of the modules, so that what one row sets up is there for a later row's default.
   for (const Module* module : tables_.modules()) {
     for (const Directive& d : module->directives) {
+      if (d.default_value.empty() || d.stage != Stage::kWorks || d.kind == Kind::kBlock) continue;
       const Row* row = nullptr;
       for (const Row& other : tables_.rows(d.name)) {
         if (other.directive == &d && other.contexts != Context::kNone) row = &other;
       }
-      if (row == nullptr || d.default_value.empty()) continue;
-      if (d.stage != Stage::kWorks || d.kind == Kind::kBlock) continue;
+      if (row == nullptr) continue;
       const char* const form = d.kind == Kind::kRawBlock ? "{} {{ {} }}" : "{} {};";
       const std::span<const Node> nodes =
           reader.read_snippet(fmt::format("default of {}", d.name),

@@ -117,10 +117,6 @@ consteval Directive row(std::string_view name, Context contexts, std::string_vie
                         std::string_view doc, conf::Arity arity = conf::exactly(1)) {
   return {name, contexts, Kind::kValue, arity, syntax, set, standard, Inherit::kOverride, Stage::kWorks, doc};
 }
-consteval Directive idle_row(std::string_view name, Context contexts, std::string_view syntax, Stage stage, std::string_view doc,
-                             conf::Arity arity = conf::exactly(1)) {
-  return {name, contexts, Kind::kValue, arity, syntax, conf::set_nothing, {}, Inherit::kNone, stage, doc};
-}
 
 constexpr std::array kDirectives = {
     flag_row("absolute_redirect", kEverywhere, conf::set_flag<&S::absolute_redirect>, "on",
@@ -143,7 +139,6 @@ constexpr std::array kDirectives = {
         "Time within which a whole request head must arrive; after it 408."),
     row("client_max_body_size", kEverywhere, "size", conf::set_size<&S::client_max_body_size>, "1m",
         "Largest request body; more is answered by 413. 0: no limit."),
-    idle_row("connection_pool_size", kHttpServer, "size", Stage::kNoMeaning, "Connections are allocated from slabs of one size."),
     Directive{"error_log", Context::kMain | Context::kMail | Context::kStream | kEverywhere, Kind::kValue, conf::between(1, 2),
               "file | stderr | syslog:server=address[,parameter=value] [debug | info | notice | warn | error | crit | alert | emerg]", set_error_log,
               {}, Inherit::kList, Stage::kWorks, "Where errors are logged, and from which level on. May be given several times."},
@@ -154,9 +149,6 @@ constexpr std::array kDirectives = {
              "Drops request fields with invalid names; off: passes them on."),
     row("internal", Context::kLocation, "", set_internal, {},
         "The location answers internal requests only (error_page, try_files, index, subrequests…); others get 404.", conf::exactly(0)),
-    idle_row("keepalive_disable", kEverywhere, "none | browser ...", Stage::kNoMeaning, "No browser in use has the faults that it works around.",
-             conf::at_least(1)),
-    idle_row("keepalive_min_timeout", kEverywhere, "timeout", Stage::kLater, "Time for which a keep-alive connection is not closed by a reload."),
     row("keepalive_requests", kEverywhere, "number", conf::set_number<&S::keepalive_requests, 1>, "1000", "Requests served over one connection."),
     row("keepalive_time", kEverywhere, "time", conf::set_time<&S::keepalive_time>, "1h",
         "Time for which requests are taken over one connection; it is closed after the next one then."),
@@ -166,8 +158,6 @@ constexpr std::array kDirectives = {
     row("large_client_header_buffers", kHttpServer, "number size", set_large_client_header_buffers, "4 8k",
         "Number and size of further buffers for a request head: a longer request line is answered by 414, a longer field by 400.",
         conf::exactly(2)),
-    idle_row("limit_rate", kEverywhereAndIf, "rate", Stage::kLater, "Bytes per second of one response."),
-    idle_row("limit_rate_after", kEverywhereAndIf, "size", Stage::kLater, "Bytes of a response that are sent before limit_rate applies."),
     row("lingering_close", kEverywhere, "off | on | always", conf::set_choice<&S::lingering_close, kLingering>, "on",
         "Whether more is read from a client before its connection is closed, so that it can read the answer."),
     row("lingering_time", kEverywhere, "time", conf::set_time<&S::lingering_time>, "30s", "Longest time of a lingering close."),
@@ -177,26 +167,17 @@ constexpr std::array kDirectives = {
     row("max_ranges", kEverywhere, "number", conf::set_number<&S::max_ranges>, {},
         "Largest number of byte ranges in a request; a request with more gets the whole file. 0 turns ranges off. Not set: no limit."),
     flag_row("merge_slashes", kHttpServer, conf::set_flag<&S::merge_slashes>, "on", "Joins adjacent slashes of a path into one."),
-    idle_row("msie_padding", kEverywhere, "on | off", Stage::kNoMeaning, "No browser in use needs error pages of a minimum size."),
-    idle_row("msie_refresh", kEverywhere, "on | off", Stage::kNoMeaning, "No browser in use needs a refresh instead of a redirect."),
-    idle_row("output_buffers", kEverywhere, "number size", Stage::kNoMeaning, "Files are sent from the page cache or in pooled blocks.", conf::exactly(2)),
     flag_row("port_in_redirect", kEverywhere, conf::set_flag<&S::port_in_redirect>, "on",
              "Absolute redirects carry the port if it is not the scheme's own."),
-    idle_row("postpone_output", kEverywhere, "size", Stage::kNoMeaning, "What a turn of the loop has for one client leaves in one send."),
-    idle_row("read_ahead", kEverywhere, "size", Stage::kNoMeaning, "The kernel's own read-ahead is used."),
-    idle_row("request_pool_size", kHttpServer, "size", Stage::kNoMeaning, "The first part of a request's arena is inside the request."),
     flag_row("reset_timedout_connection", kEverywhere, conf::set_flag<&S::reset_timedout_connection>, "off",
              "Resets connections that timed out or were closed with status 444, which frees their memory at once."),
-    idle_row("send_lowat", kEverywhere, "size", Stage::kNoMeaning, "Linux ignores it."),
     row("send_timeout", kEverywhere, "time", conf::set_time<&S::send_timeout>, "60s",
         "Longest pause between two writes of a response; after it the connection is closed."),
     flag_row("sendfile", kEverywhereAndIf, conf::set_flag<&S::sendfile>, "on", "Sends files by sendfile(2) where the connection allows it."),
-    idle_row("sendfile_max_chunk", kEverywhere, "size", Stage::kNoMeaning, "Windows of sendfile(2) are always bounded."),
     flag_row("server_name_in_redirect", kEverywhere, conf::set_flag<&S::server_name_in_redirect>, "off",
              "Absolute redirects carry the first server_name; off: the host that the client asked for."),
     row("server_tokens", kEverywhere, "on | off | build", conf::set_choice<&S::server_tokens, kTokens>, "on",
         "The version in the Server field and on error pages."),
-    idle_row("subrequest_output_buffer_size", kEverywhere, "size", Stage::kNoMeaning, "Answers of subrequests are streamed."),
     flag_row("tcp_nodelay", kEverywhere, conf::set_flag<&S::tcp_nodelay>, "on", "Sets TCP_NODELAY on connections."),
     flag_row("tcp_nopush", kEverywhere, conf::set_flag<&S::tcp_nopush>, "on", "Sends the head and the begin of a file in one packet."),
     flag_row("underscores_in_headers", kHttpServer, conf::set_flag<&S::underscores_in_headers>, "off",

@@ -12,6 +12,7 @@
 #include "corehttpd/http/site.h"
 
 namespace corehttpd::io { class Loop; }
+namespace corehttpd::assets { class FileLookup; }
 
 namespace corehttpd::http {
 
@@ -64,6 +65,7 @@ struct Services {
   // Where request bodies go that do not fit into memory, unless client_body_temp_path says: absolute, exists, NUL-terminated past its end.
   std::string_view body_temp_path = "/tmp";
   bool draining = false;  // A graceful end has begun: answer with Connection: close, GOAWAY.
+  assets::FileLookup* files = nullptr;  // As with loop, only the name is known here. Never nullptr in a worker.
 };
 
 }  // namespace corehttpd::http

@@ -269,6 +269,19 @@ TEST(Compiler, TablesThatDisagreeAreRefused) {
             "http\n");
 }
 
+TEST(Compiler, ARowWithoutASetterIsRefused) {
+  static constexpr Directive kRows[] = {
+      {.name = "idle", .contexts = Context::kHttp, .set = nullptr, .doc = "Nothing."}};
+  struct Empty {};
+  static constexpr Module kIdle = module<Empty>("idle", kRows);
+  static constexpr const Module* kModules[] = {&kIdle};
+  Diagnostics diagnostics;
+  const Options options;
+  EXPECT_EQ(compile_text("", options, kModules, diagnostics), nullptr);
+  EXPECT_EQ(diagnostics.format_all(),
+            "corehttpd: [emerg] \"idle\" directive of \"idle\" has no setter\n");
+}
+
 TEST(Compiler, ObjectsAndPrepare) {
   struct Registry {
     int value = 0;

@@ -1,0 +1,44 @@
+# The front door: make is what people type, CMake does the work. See README.md.
+SHELL := /bin/sh
+.DEFAULT_GOAL := build
+.PHONY: build-dir build run test test-full bench fuzz format docs clean
+
+build-dir:
+	@mkdir -p build
+
+build: build-dir
+	@packaging/set-up build
+	@cmake --preset release -DCORE_TESTS=OFF >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	@ninja -C build/release corehttpd
+
+run: build
+	@packaging/set-up run
+	@conf/quickstart/run
+
+test: build-dir
+	@packaging/set-up test
+	@tests/run
+
+test-full: build-dir
+	@packaging/set-up test
+	@packaging/set-up fuzz
+	@tests/run-full
+
+fuzz: build-dir
+	@packaging/set-up fuzz
+	@tests/fuzz/run $(SECONDS)
+
+bench: build-dir
+	@packaging/set-up bench
+	@bench/run
+
+format:
+	@git ls-files '*.cc' '*.h' | xargs clang-format -i
+
+# The reference is made from the directive tables; it is committed, and a test fails when it is out of date.
+docs: build
+	@mkdir -p docs/reference
+	@build/release/corehttpd --reference docs/reference
+
+clean:
+	@rm -rf build

@@ -1,0 +1,108 @@
+#include "server/environment.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "corehttpd/conf/reference.h"
+#include "corehttpd/route/tree.h"
+#include "server/listeners.h"
+#include "server/log_opening.h"
+#include "server/modules.h"
+#include "server/process.h"
+#include "server/settings.h"
+
+namespace corehttpd::server {
+namespace {
+
+// Where mime.types, fastcgi_params and the like of ours lie: installed, or in the source tree beside the build.
+std::string shipped_directory() {
+  constexpr const char* kInstalled = "/etc/corehttpd";
+  if (::access("/etc/corehttpd/mime.types", R_OK) == 0) return kInstalled;
+  char self[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", self, sizeof(self));
+  if (length <= 0) return kInstalled;
+  std::string path(self, static_cast<std::size_t>(length));
+  for (int up = 0; up < 4; ++up) {  // build/release/corehttpd → the tree's root.
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos) break;
+    path.resize(slash);
+    if (::access((path + "/conf/mime.types").c_str(), R_OK) == 0) return path + "/conf";
+  }
+  return kInstalled;
+}
+
+}  // namespace
+
+conf::Options load_options(const CommandLine& line) {
+  conf::Options options;
+  options.prefix = line.prefix;
+  options.path = line.path;
+  options.global_text = line.global_text;
+  options.fallback_directory = shipped_directory();
+  return options;
+}
+
+std::string describe_failure(const std::string& what, const Error& error) {
+  return what + " failed (" + std::to_string(error.detail) + ": " + std::strerror(error.detail) + ")";
+}
+
+std::string check_environment(const conf::Configuration& configuration) {
+  auto identity = resolve_identity(configuration.root.get<ServerSettings>());
+  if (!identity) return std::string(identity.error().context) + " failed: no such user or group";
+  std::string failed;
+  auto* files = configuration.object<http::LogFiles>();
+  if (auto opened = open_logs(*files, *identity, failed); !opened) {
+    return describe_failure("open() \"" + failed + "\"", opened.error());
+  }
+  close_logs(*files);
+  if (auto bound = test_listeners(configuration.object<route::Tree>()->listeners(), failed); !bound) {
+    return describe_failure(failed, bound.error());
+  }
+  return {};
+}
+
+const char* configure_line() {
+  return "configure arguments: --prefix=/usr/share/corehttpd --conf-path=/etc/corehttpd/corehttpd.conf "
+         "--error-log-path=/var/log/corehttpd/error.log --http-log-path=/var/log/corehttpd/access.log "
+         "--pid-path=/run/corehttpd.pid --with-http_v2_module --with-http_auth_request_module "
+         "--with-http_stub_status_module --with-pcre-jit";
+}
+
+int describe(const std::string& directive) {
+  if (directive.empty()) {
+    std::fputs(conf::describe_all(modules()).c_str(), stdout);
+    return 0;
+  }
+  const std::string text = conf::describe(modules(), directive);
+  if (!text.empty()) {
+    std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+  std::fprintf(stderr, "corehttpd: unknown directive \"%s\"\n", directive.c_str());
+  for (std::string_view name : conf::nearest_names(modules(), directive)) {
+    std::fprintf(stderr, "  did you mean \"%.*s\"?\n", static_cast<int>(name.size()), name.data());
+  }
+  return 1;
+}
+
+int write_reference(const std::string& directory) {
+  if (directory.empty()) {
+    std::fputs("corehttpd: --reference needs a directory\n", stderr);
+    return 1;
+  }
+  for (const conf::Module* module : modules()) {
+    if (module->directives.empty()) continue;
+    std::ofstream file(directory + "/" + std::string(module->name) + ".md", std::ios::binary);
+    file << conf::reference_markdown(modules(), *module);
+    if (!file.flush()) {
+      std::fprintf(stderr, "corehttpd: can't write to \"%s\"\n", directory.c_str());
+      return 1;
+    }
+  }
+  return 0;
+}
+
+}  // namespace corehttpd::server

@@ -1,0 +1,21 @@
+// What lies between the command line and a configuration: paths, checks of the machine, and the texts that -V and --describe print.
+#pragma once
+
+#include <string>
+
+#include "corehttpd/conf/compiler.h"
+#include "server/command_line.h"
+
+namespace corehttpd::server {
+
+conf::Options load_options(const CommandLine& line);
+// "open() "/x" failed (2: No such file or directory)".
+std::string describe_failure(const std::string& what, const Error& error);
+// -t: what starting would find wrong with the machine (user, log files, addresses). Empty: nothing.
+std::string check_environment(const conf::Configuration& configuration);
+// "configure arguments: …", which tools read to learn the features.
+const char* configure_line();
+int describe(const std::string& directive);
+int write_reference(const std::string& directory);
+
+}  // namespace corehttpd::server

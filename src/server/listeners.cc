@@ -1,0 +1,87 @@
+#include "server/listeners.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace corehttpd::server {
+
+ListeningSockets::~ListeningSockets() {
+  for (const Bound& bound : bound_) ::close(bound.fd);
+}
+
+const ListeningSockets::Bound* ListeningSockets::find(const io::Address& address) const {
+  for (const Bound& bound : bound_) {
+    if (bound.address == address) return &bound;
+  }
+  return nullptr;
+}
+
+Result<> ListeningSockets::open(std::span<route::Listener> wanted, std::string& failed) {
+  const std::size_t before = bound_.size();
+  for (const route::Listener& listener : wanted) {
+    if (find(listener.address) != nullptr) continue;
+    auto fd = io::listen_on(listener.address, listener.options);
+    if (!fd) {
+      failed = "bind() to " + listener.address.to_string();
+      while (bound_.size() > before) {
+        ::close(bound_.back().fd);
+        bound_.pop_back();
+      }
+      return std::unexpected(fd.error());
+    }
+    bound_.push_back({listener.address, *fd});
+  }
+  return {};
+}
+
+void ListeningSockets::keep_only(std::span<route::Listener> wanted) {
+  std::erase_if(bound_, [&](const Bound& bound) {
+    const bool keep = std::any_of(wanted.begin(), wanted.end(), [&](const auto& w) { return w.address == bound.address; });
+    if (!keep) ::close(bound.fd);
+    return !keep;
+  });
+}
+
+std::vector<int> ListeningSockets::descriptors(std::span<route::Listener> wanted) const {
+  std::vector<int> fds;
+  for (const route::Listener& listener : wanted) {
+    const Bound* bound = find(listener.address);
+    fds.push_back(bound == nullptr ? -1 : bound->fd);
+  }
+  return fds;
+}
+
+void ListeningSockets::unlink_unix() {
+  for (const Bound& bound : bound_) {
+    if (!bound.address.is_unix()) continue;
+    ::unlink(reinterpret_cast<const sockaddr_un*>(bound.address.get())->sun_path);
+  }
+}
+
+Result<> test_listeners(std::span<route::Listener> wanted, std::string& failed) {
+  for (const route::Listener& listener : wanted) {
+    if (listener.address.is_unix()) continue;  // Binding would leave a file behind.
+    const int fd = ::socket(listener.address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int error = fd < 0 ? errno : 0;
+    if (fd >= 0) {
+      const int on = 1;
+      ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+      const int only = listener.options.ipv6_only ? 1 : 0;
+      if (listener.address.family() == AF_INET6) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
+      if (::bind(fd, listener.address.get(), listener.address.length) != 0 && errno != EADDRINUSE) error = errno;
+      ::close(fd);
+    }
+    if (error != 0) {
+      failed = "bind() to " + listener.address.to_string();
+      return std::unexpected(error_from_errno(error, "bind()"));
+    }
+  }
+  return {};
+}
+
+}  // namespace corehttpd::server

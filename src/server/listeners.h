@@ -1,0 +1,39 @@
+// The listening sockets. They belong to the master and live across generations: an address that the new configuration still wants keeps
+// its socket, so no queued connection is lost and no address is ever "already in use" by ourselves.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "corehttpd/base/error.h"
+#include "corehttpd/route/tree.h"
+
+namespace corehttpd::server {
+
+class ListeningSockets {
+ public:
+  ListeningSockets() = default;
+  ListeningSockets(const ListeningSockets&) = delete;
+  ListeningSockets& operator=(const ListeningSockets&) = delete;
+  ~ListeningSockets();
+
+  // Makes sure there is a socket for each listener; those that exist already are kept. On failure what was newly bound is closed again
+  // and failed says which: "bind() to 0.0.0.0:80".
+  Result<> open(std::span<route::Listener> wanted, std::string& failed);
+  // Closes the sockets that wanted does not name. After the new generation has begun.
+  void keep_only(std::span<route::Listener> wanted);
+  // The socket of each listener, in its order.
+  std::vector<int> descriptors(std::span<route::Listener> wanted) const;
+  // Removes the files of unix sockets: at the very end.
+  void unlink_unix();
+
+ private:
+  struct Bound { io::Address address; int fd; };
+  const Bound* find(const io::Address& address) const;
+  std::vector<Bound> bound_;
+};
+
+// For -t: can each address be bound? In use by someone is no error, as with nginx.
+Result<> test_listeners(std::span<route::Listener> wanted, std::string& failed);
+
+}  // namespace corehttpd::server

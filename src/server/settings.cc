@@ -1,0 +1,123 @@
+#include "server/settings.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "corehttpd/conf/compiler.h"
+#include "corehttpd/conf/values.h"
+
+namespace corehttpd::server {
+namespace {
+
+using conf::Context;
+using conf::Directive;
+using conf::Kind;
+using conf::Setting;
+using S = ServerSettings;
+
+bool set_worker_processes(const Setting& s) {
+  auto& settings = *static_cast<S*>(s.settings);
+  if (s.word(0) == "auto") {
+    settings.worker_processes = 0;
+    return true;
+  }
+  std::uint64_t value = 0;
+  if (!conf::read_number(s, 0, 1, 1024, value)) return false;
+  settings.worker_processes = static_cast<std::uint32_t>(value);
+  return true;
+}
+
+bool set_user(const Setting& s) {
+  auto& settings = *static_cast<S*>(s.settings);
+  settings.user = s.word(0);
+  settings.group = s.words().size() > 1 ? s.word(1) : std::string_view();
+  return true;
+}
+
+bool set_affinity(const Setting& s) {
+  for (std::size_t i = 0; i < s.words().size(); ++i) {
+    const std::string_view word = s.word(i);
+    if (word == "auto" && i == 0) continue;
+    if (word.find_first_not_of("01") != std::string_view::npos) return s.fail(i, "invalid character in CPU mask \"{}\"", word);
+  }
+  static_cast<S*>(s.settings)->pin_workers = true;
+  return true;
+}
+
+bool set_priority(const Setting& s) {
+  std::string_view word = s.word(0);
+  const bool negative = word.starts_with('-');
+  if (word.starts_with('-') || word.starts_with('+')) word.remove_prefix(1);
+  int value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size() || value > 20) {
+    return s.fail(0, "invalid number \"{}\" in \"worker_priority\" directive", s.word(0));
+  }
+  static_cast<S*>(s.settings)->worker_priority = negative ? -value : value;
+  return true;
+}
+
+bool open_events(const Setting&) { return true; }
+
+constexpr Directive kDirectives[] = {
+    {.name = "daemon", .contexts = Context::kMain, .syntax = "on | off", .set = conf::set_flag<&S::daemon>,
+     .default_value = "on", .doc = "Whether the server becomes a background process."},
+    {.name = "events", .contexts = Context::kMain, .kind = Kind::kBlock, .arity = conf::exactly(0), .syntax = "{ ... }",
+     .set = open_events, .inherit = conf::Inherit::kNone, .doc = "Holds the directives that affect connection processing.",
+     .opens = Context::kEvents},
+    {.name = "master_process", .contexts = Context::kMain, .syntax = "on | off", .set = conf::set_flag<&S::master_process>,
+     .default_value = "on", .doc = "Whether workers are started; off is for development only."},
+    {.name = "pid", .contexts = Context::kMain, .syntax = "file", .set = conf::set_path<&S::pid_path>,
+     .doc = "File that stores the process ID of the master."},
+    {.name = "user", .contexts = Context::kMain, .arity = conf::between(1, 2), .syntax = "user [group]", .set = set_user,
+     .doc = "User and group of the workers. Without it they run as www-data, to which php-fpm's sockets belong, when the master is root."},
+    {.name = "worker_connections", .contexts = Context::kEvents, .syntax = "number",
+     .set = conf::set_number<&S::worker_connections, 1>,
+     .doc = "Connections that one worker may hold. Without it the descriptor limit decides."},
+    {.name = "worker_cpu_affinity", .contexts = Context::kMain, .arity = conf::at_least(1), .syntax = "auto | cpumask ...",
+     .set = set_affinity, .doc = "Pins each worker to one of the available CPUs, in turn."},
+    {.name = "worker_priority", .contexts = Context::kMain, .syntax = "number", .set = set_priority, .default_value = "0",
+     .doc = "Nice value of the workers, from -20 to 20."},
+    {.name = "worker_processes", .contexts = Context::kMain, .syntax = "number | auto", .set = set_worker_processes,
+     .default_value = "auto", .doc = "Number of workers; auto honours the affinity mask and the cgroup's CPU quota."},
+    {.name = "worker_rlimit_nofile", .contexts = Context::kMain, .syntax = "number",
+     .set = conf::set_number<&S::worker_rlimit_nofile, 1>,
+     .doc = "Limit of open descriptors of a worker. Without it the hard limit is used."},
+    {.name = "worker_shutdown_timeout", .contexts = Context::kMain, .syntax = "time",
+     .set = conf::set_time<&S::worker_shutdown_timeout>,
+     .doc = "Time after which a worker that ends gracefully closes the connections still open."},
+    {.name = "working_directory", .contexts = Context::kMain, .syntax = "directory",
+     .set = conf::set_path<&S::working_directory>, .doc = "Current working directory of the workers."},
+};
+static_assert(conf::well_formed(kDirectives));
+
+// cgroup v2: "max 100000" or "quota period" in microseconds. 0: no quota.
+double cgroup_cpus() {
+  std::FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "re");
+  if (file == nullptr) return 0;
+  long quota = 0, period = 0;
+  const int fields = std::fscanf(file, "%ld %ld", &quota, &period);
+  std::fclose(file);
+  return fields == 2 && quota > 0 && period > 0 ? static_cast<double>(quota) / static_cast<double>(period) : 0;
+}
+
+}  // namespace
+
+const conf::Module& server_module() {
+  static constexpr conf::Module kModule = conf::module<ServerSettings>("server", kDirectives);
+  return kModule;
+}
+
+std::uint32_t available_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int cpus = ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  if (const double quota = cgroup_cpus(); quota > 0) cpus = std::min(cpus, static_cast<int>(std::ceil(quota)));
+  return static_cast<std::uint32_t>(std::max(cpus, 1));
+}
+
+}  // namespace corehttpd::server

@@ -1,0 +1,258 @@
+#include "server/worker.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+
+#include "corehttpd/base/log.h"
+#include "corehttpd/handlers/access_log.h"
+#include "corehttpd/handlers/error_page.h"
+#include "corehttpd/http/log_files.h"
+#include "corehttpd/io/loop.h"
+#include "corehttpd/proto/acceptor.h"
+#include "server/channel.h"
+#include "server/modules.h"
+#include "server/settings.h"
+
+namespace corehttpd::server {
+namespace {
+
+enum Request : int { kNone = 0, kGraceful = 1, kFast = 2 };
+
+// Signal handlers can reach globals only.
+volatile std::sig_atomic_t g_request = kNone;
+volatile std::sig_atomic_t g_reopen = 0;
+io::Loop* g_loop = nullptr;
+
+void on_signal(int signal) {
+  if (signal == SIGQUIT) {
+    if (g_request < kGraceful) g_request = kGraceful;
+  } else if (signal == SIGUSR1) {
+    g_reopen = 1;
+  } else {
+    g_request = kFast;
+  }
+  if (g_loop != nullptr) g_loop->wake();
+}
+
+void install_signals(bool alone) {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigfillset(&action.sa_mask);
+  for (int signal : {SIGTERM, SIGINT, SIGQUIT, SIGUSR1}) ::sigaction(signal, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  for (int signal : {SIGPIPE, SIGHUP, SIGUSR2, SIGWINCH}) ::sigaction(signal, &action, nullptr);
+  action.sa_handler = SIG_DFL;
+  if (!alone) ::sigaction(SIGCHLD, &action, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void pin(std::uint32_t number) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  int skip = static_cast<int>(number) % std::max(CPU_COUNT(&allowed), 1);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed) || skip-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ::sched_setaffinity(0, sizeof(one), &one);
+    return;
+  }
+}
+
+class Worker {
+ public:
+  Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descriptors);
+  int run();
+
+ private:
+  void start_draining();
+  void read_channel();
+  void reopen(const ReceivedMessage& received);
+  void reopen_alone();
+  void finish_logs();
+  std::size_t connection_limit(std::uint64_t descriptors) const;
+
+  template <class Base>
+  struct Owned : Base {
+    Owned(void (*function)(Worker&), Worker& o) : Base(&Owned::call), function(function), owner(o) {}
+    static void call(Base& base) {
+      auto& self = static_cast<Owned&>(base);
+      self.function(self.owner);
+    }
+    void (*function)(Worker&);
+    Worker& owner;
+  };
+  struct ChannelPoll : io::Operation {
+    explicit ChannelPoll(Worker& o)
+        : Operation([](io::Operation& op, int) { static_cast<ChannelPoll&>(op).owner.read_channel(); }), owner(o) {}
+    Worker& owner;
+  };
+
+  const WorkerSetup& setup_;
+  const ServerSettings& settings_;
+  io::Loop& loop_;
+  http::LogFiles* log_files_;
+  handlers::AccessLog access_log_;
+  handlers::ErrorPages error_pages_;
+  http::Services services_;
+  proto::Acceptors acceptors_;
+  Owned<TurnTask> emptied_;
+  Owned<io::Timer> shutdown_timer_;
+  ChannelPoll channel_poll_;
+  bool draining_ = false;
+  bool done_ = false;
+};
+
+Worker::Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descriptors)
+    : setup_(setup),
+      settings_(setup.configuration.root.get<ServerSettings>()),
+      loop_(loop),
+      log_files_(setup.configuration.object<http::LogFiles>()),
+      access_log_(loop, *log_files_),
+      services_{loop, loop.turn(), loop.blocks(), loop.clock(), *setup.configuration.object<route::Tree>(), error_pages_,
+                access_log_, setup.counters, transforms()},
+      acceptors_(services_, connection_limit(descriptors)),
+      emptied_([](Worker& w) { w.done_ = w.draining_; }, *this),
+      shutdown_timer_([](Worker& w) { w.acceptors_.connections().close_now(); }, *this),
+      channel_poll_(*this) {
+}
+
+// Each connection may need a second descriptor, for a file or an origin.
+std::size_t Worker::connection_limit(std::uint64_t descriptors) const {
+  if (settings_.worker_connections != 0) return settings_.worker_connections;
+  const std::uint64_t reserved = 64;
+  return static_cast<std::size_t>(descriptors > 2 * reserved ? (descriptors - reserved) / 2 : reserved);
+}
+
+int Worker::run() {
+  setup_.counters.use_slot(setup_.counter_slot);
+  const auto listeners = setup_.configuration.object<route::Tree>()->listeners();
+  for (std::size_t i = 0; i < listeners.size(); ++i) {
+    acceptors_.add(setup_.listeners[i], listeners[i].endpoint);
+  }
+  if (setup_.channel >= 0) loop_.poll(setup_.channel, POLLIN, channel_poll_);
+  while (!done_) {
+    loop_.run_once();
+    if (g_reopen != 0) {
+      g_reopen = 0;
+      reopen_alone();
+    }
+    if (g_request == kFast) break;
+    if (g_request == kGraceful && !draining_) start_draining();
+  }
+  if (g_request == kFast) {
+    acceptors_.stop();
+    acceptors_.connections().close_now();
+    // Bounded: the kernel lets go within a few turns, and the process ends anyway.
+    for (int turn = 0; turn < 100 && !acceptors_.connections().empty(); ++turn) {
+      loop_.wake();
+      loop_.run_once();
+    }
+  }
+  finish_logs();
+  return 0;
+}
+
+void Worker::start_draining() {
+  draining_ = true;
+  set_title("corehttpd: worker process is shutting down");
+  services_.draining = true;
+  acceptors_.stop();
+  acceptors_.connections().when_empty(&emptied_);
+  acceptors_.connections().drain();
+  if (settings_.worker_shutdown_timeout > 0) loop_.schedule(shutdown_timer_, settings_.worker_shutdown_timeout);
+}
+
+void Worker::finish_logs() {
+  access_log_.flush_all();
+  for (int turn = 0; turn < 1000 && !access_log_.idle(); ++turn) {
+    loop_.wake();
+    loop_.run_once();
+  }
+  access_log_.flush_all();
+}
+
+void Worker::read_channel() {
+  for (;;) {
+    auto received = receive_message(setup_.channel);
+    if (received) {
+      reopen(*received);
+      continue;
+    }
+    if (received.error().code == Code::kUnavailable) break;
+    // The master is gone: nobody will replace or reload us, so we end in good order.
+    if (g_request == kNone) g_request = kGraceful;
+    loop_.wake();
+    return;
+  }
+  loop_.poll(setup_.channel, POLLIN, channel_poll_);
+}
+
+void Worker::reopen(const ReceivedMessage& received) {
+  if (received.fd < 0) return;
+  const auto& files = log_files_->files();
+  if (received.message.type == ChannelMessage::Type::kReopenLog && received.message.index < files.size()) {
+    access_log_.flush_all();
+    ::dup3(received.fd, files[received.message.index]->fd, O_CLOEXEC);
+  }
+  ::close(received.fd);
+}
+
+// Without a master the process reopens its own logs.
+void Worker::reopen_alone() {
+  if (setup_.channel >= 0) return;
+  for (const http::LogFile* file : log_files_->files()) {
+    const int fd = ::open(std::string(file->path).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    if (fd < 0) continue;
+    access_log_.flush_all();
+    ::dup3(fd, file->fd, O_CLOEXEC);
+    ::close(fd);
+  }
+}
+
+}  // namespace
+
+int run_worker(const WorkerSetup& setup) {
+  const auto& settings = setup.configuration.root.get<ServerSettings>();
+  g_request = kNone;
+  if (setup.channel >= 0) set_title("corehttpd: worker process");
+  if (settings.worker_priority != 0 && ::setpriority(PRIO_PROCESS, 0, settings.worker_priority) != 0) {
+    log_errno(nullptr, LogLevel::kAlert, errno, "setpriority({}) failed", settings.worker_priority);
+  }
+  const std::uint64_t descriptors = raise_descriptor_limit(settings.worker_rlimit_nofile);
+  if (settings.pin_workers) pin(setup.number);
+  if (auto dropped = become(setup.identity); !dropped) {
+    log_errno(nullptr, LogLevel::kEmerg, dropped.error().detail, "{} to \"{}\" failed", dropped.error().context,
+              setup.identity.name);
+    return kFatalExit;
+  }
+  if (!settings.working_directory.empty() && ::chdir(std::string(settings.working_directory).c_str()) != 0) {
+    log_errno(nullptr, LogLevel::kAlert, errno, "chdir(\"{}\") failed", settings.working_directory);
+  }
+  auto loop = io::make_ring_loop({});
+  if (!loop) {
+    log_errno(nullptr, LogLevel::kEmerg, loop.error().detail, "{}", io::explain_ring_failure(loop.error().detail));
+    return kFatalExit;
+  }
+  g_loop = loop->get();
+  install_signals(setup.channel < 0);
+  Worker worker(setup, **loop, descriptors);
+  const int status = worker.run();
+  g_loop = nullptr;
+  // Everything is about to vanish with the process; running destructors would only add ways to crash.
+  ::_exit(status);
+}
+
+}  // namespace corehttpd::server

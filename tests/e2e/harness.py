@@ -1,0 +1,365 @@
+"""Starts the built daemon on a configuration given inline, and asks it over each protocol from one script.
+
+Everything lives under one temporary directory; sites listen on a unix socket (no port can be taken) unless a test asks for ports.
+Tests wait on conditions, never for a time.
+"""
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import h2.config
+import h2.connection
+import h2.events
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARY = Path(os.environ.get('COREHTTPD', ROOT / 'build/release/corehttpd'))
+DEADLINE = 20  # Seconds after which waiting for a condition is a failure.
+
+
+def wait_until(condition, what='condition', deadline=DEADLINE):
+    """Polls condition until it is true; its value. Fails the test when the deadline passes."""
+    end = time.monotonic() + deadline
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < end, f'waited {deadline} s for {what}'
+        time.sleep(0.005)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+class Response:
+    """A response, whatever protocol carried it. Field names are lower case; fields is a list of pairs."""
+
+    def __init__(self, status, fields, body, closed=False, informational=(), trailers=(), reset=None):
+        self.status, self.fields, self.body = status, fields, body
+        self.closed, self.informational, self.trailers, self.reset = closed, list(informational), list(trailers), reset
+
+    def all(self, name):
+        return [value for key, value in self.fields if key == name]
+
+    def __getitem__(self, name):
+        values = self.all(name)
+        return values[0] if values else None
+
+    def __repr__(self):
+        return f'<{self.status} {self.fields} {self.body[:200]!r}>'
+
+
+class Http1:
+    """One keep-alive connection. raw() for hand-made bytes."""
+    name = 'h1'
+
+    def __init__(self, address):
+        family = socket.AF_UNIX if isinstance(address, (str, Path)) else socket.AF_INET
+        self.socket = socket.socket(family, socket.SOCK_STREAM)
+        self.socket.settimeout(DEADLINE)
+        self.socket.connect(str(address) if family == socket.AF_UNIX else address)
+        self.buffer = b''
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def _fill(self):
+        try:
+            data = self.socket.recv(65536)
+        except ConnectionResetError:
+            data = b''
+        self.buffer += data
+        return data
+
+    def _until(self, mark):
+        while mark not in self.buffer:
+            if not self._fill():
+                raise EOFError(f'closed after {self.buffer!r}')
+        head, self.buffer = self.buffer.split(mark, 1)
+        return head
+
+    def _exactly(self, count):
+        while len(self.buffer) < count:
+            if not self._fill():
+                raise EOFError(f'closed with {count - len(self.buffer)} bytes missing')
+        data, self.buffer = self.buffer[:count], self.buffer[count:]
+        return data
+
+    def rest(self):
+        """Everything until the server closes."""
+        while self._fill():
+            pass
+        data, self.buffer = self.buffer, b''
+        return data
+
+    def closed(self):
+        """Waits until the server has closed; false if it sends more instead."""
+        return self.buffer == b'' and self._fill() == b''
+
+    def read_response(self, method='GET'):
+        informational = []
+        while True:
+            head = self._until(b'\r\n\r\n').decode('latin-1').split('\r\n')
+            version, status = head[0].split(' ')[:2]
+            assert version in ('HTTP/1.1', 'HTTP/1.0'), head
+            fields = []
+            for line in head[1:]:
+                name, value = line.split(':', 1)
+                fields.append((name.lower(), value.strip()))
+            if not 100 <= int(status) < 200:
+                break
+            informational.append((int(status), fields))
+        get = dict(fields).get
+        body, trailers, closed = b'', [], False
+        if method == 'HEAD' or int(status) in (204, 304):
+            pass
+        elif get('transfer-encoding') == 'chunked':
+            while True:
+                size = int(self._until(b'\r\n').split(b';')[0], 16)
+                if size == 0:
+                    break
+                body += self._exactly(size)
+                assert self._exactly(2) == b'\r\n'
+            while line := self._until(b'\r\n'):
+                name, value = line.decode().split(':', 1)
+                trailers.append((name.lower(), value.strip()))
+        elif get('content-length') is not None:
+            body = self._exactly(int(get('content-length')))
+        else:
+            body = self.rest()
+            closed = True
+        return Response(int(status), fields, body, closed or get('connection') == 'close', informational, trailers)
+
+    def request(self, path='/', method='GET', headers=(), body=None, host='localhost', chunked=False):
+        lines = [f'{method} {path} HTTP/1.1', f'Host: {host}'] + [f'{n}: {v}' for n, v in headers]
+        if body is not None and chunked:
+            lines.append('Transfer-Encoding: chunked')
+            body = b''.join(b'%x\r\n%s\r\n' % (len(body[i:i + 1000]), body[i:i + 1000]) for i in range(0, len(body), 1000)) + b'0\r\n\r\n'
+        elif body is not None:
+            lines.append(f'Content-Length: {len(body)}')
+        self.send('\r\n'.join(lines).encode('latin-1') + b'\r\n\r\n' + (body or b''))
+        return self.read_response(method)
+
+
+class Http2:
+    """One HTTP/2 connection with prior knowledge."""
+    name = 'h2'
+
+    def __init__(self, address):
+        family = socket.AF_UNIX if isinstance(address, (str, Path)) else socket.AF_INET
+        self.socket = socket.socket(family, socket.SOCK_STREAM)
+        self.socket.settimeout(DEADLINE)
+        self.socket.connect(str(address) if family == socket.AF_UNIX else address)
+        self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding='utf-8', validate_outbound_headers=False,
+                                                                       normalize_outbound_headers=False))
+        self.h2.initiate_connection()
+        self.events = {}
+        self.flush()
+
+    def close(self):
+        self.socket.close()
+
+    def flush(self):
+        data = self.h2.data_to_send()
+        if data:
+            self.socket.sendall(data)
+
+    def pump(self):
+        """One read's worth of events; false at the end of the connection."""
+        try:
+            data = self.socket.recv(65536)
+        except ConnectionResetError:
+            data = b''
+        if not data:
+            return False
+        for event in self.h2.receive_data(data):
+            self.events.setdefault(getattr(event, 'stream_id', 0) or 0, []).append(event)
+            if isinstance(event, h2.events.DataReceived) and event.flow_controlled_length:
+                self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+        self.flush()
+        return True
+
+    def start(self, path='/', method='GET', headers=(), host='localhost', end=True, scheme='http'):
+        stream = self.h2.get_next_available_stream_id()
+        fields = [(':method', method), (':scheme', scheme), (':authority', host), (':path', path)]
+        self.h2.send_headers(stream, fields + [(n.lower(), v) for n, v in headers], end_stream=end)
+        self.flush()
+        return stream
+
+    def send_body(self, stream, body, end=True):
+        """Sends as much as windows allow, reading meanwhile; stops early if the server ends the stream."""
+        view = memoryview(body)
+        while view:
+            size = min(self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size, len(view))
+            if size == 0:
+                if not self.pump() or self._ended(stream):
+                    return
+                continue
+            self.h2.send_data(stream, bytes(view[:size]))
+            view = view[size:]
+            self.flush()
+        if end:
+            self.h2.end_stream(stream)
+            self.flush()
+
+    def _ended(self, stream):
+        return any(isinstance(e, (h2.events.StreamEnded, h2.events.StreamReset)) for e in self.events.get(stream, []))
+
+    def read_response(self, stream):
+        while not self._ended(stream):
+            if not self.pump():
+                break
+        status, fields, body, informational, trailers, reset = None, [], b'', [], [], None
+        for event in self.events.pop(stream, []):
+            if isinstance(event, h2.events.InformationalResponseReceived):
+                informational.append((int(dict(event.headers)[':status']), event.headers))
+            elif isinstance(event, h2.events.ResponseReceived):
+                status = int(dict(event.headers)[':status'])
+                fields = [(n, v) for n, v in event.headers if not n.startswith(':')]
+            elif isinstance(event, h2.events.DataReceived):
+                body += event.data
+            elif isinstance(event, h2.events.TrailersReceived):
+                trailers = event.headers
+            elif isinstance(event, h2.events.StreamReset):
+                reset = event.error_code
+        if status is None:
+            raise EOFError(f'no response, reset {reset}')
+        return Response(status, fields, body, False, informational, trailers, reset)
+
+    def request(self, path='/', method='GET', headers=(), body=None, host='localhost', chunked=False):
+        if body is not None and not chunked:
+            headers = list(headers) + [('content-length', str(len(body)))]
+        stream = self.start(path, method, headers, host, end=body is None)
+        if body is not None:
+            self.send_body(stream, body)
+        return self.read_response(stream)
+
+
+PROTOCOLS = {'h1': Http1, 'h2': Http2}
+
+
+class Server:
+    """A running daemon. config is what stands in http { … }; @DIR@ is the directory, @SOCK@ the listening socket's path."""
+
+    def __init__(self, directory, http, main='', workers=1, start=True, extra=()):
+        self.directory = Path(directory)
+        self.directory.chmod(0o755)
+        self.socket_path = self.directory / 'web.sock'
+        self.root = self.directory / 'www'
+        self.root.mkdir(exist_ok=True)
+        self.process = None
+        self.extra = list(extra)
+        self.main, self.workers = main, workers
+        self.write_config(http)
+        if start:
+            self.start()
+
+    def write_config(self, http):
+        text = f'''daemon off;
+pid @DIR@/pid;
+error_log @DIR@/error.log info;
+worker_processes {self.workers};
+{self.main}
+events {{ }}
+http {{
+  access_log @DIR@/access.log;
+  client_body_temp_path @DIR@/body_temp;
+  fastcgi_temp_path @DIR@/fastcgi_temp;
+  {http}
+}}
+'''
+        text = text.replace('@DIR@', str(self.directory)).replace('@SOCK@', f'unix:{self.socket_path}')
+        (self.directory / 'corehttpd.conf').write_text(text)
+
+    def command(self, *more):
+        return [str(BINARY), '-p', str(self.directory), '-c', str(self.directory / 'corehttpd.conf'), *self.extra, *more]
+
+    def file(self, name, data=b'', mode=0o644):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        path.chmod(mode)
+        return path
+
+    def test(self, *more):
+        """corehttpd -t: (exit code, what it said)."""
+        done = subprocess.run(self.command('-t', *more), capture_output=True, text=True, timeout=DEADLINE)
+        return done.returncode, done.stderr
+
+    def start(self):
+        self.stderr = open(self.directory / 'stderr.txt', 'wb')
+        self.process = subprocess.Popen(self.command(), stderr=self.stderr, stdin=subprocess.DEVNULL)
+        wait_until(lambda: self.process.poll() is not None or (self.pid_file_valid() and self.answers()), 'start')
+        assert self.process.poll() is None, self.stderr_text()
+
+    def pid_file_valid(self):
+        try:
+            return int((self.directory / 'pid').read_text()) == self.process.pid
+        except (OSError, ValueError):
+            return False
+
+    def answers(self):
+        """Something listens: on the unix socket if the configuration has one, else the caller's ports are waited for by it."""
+        if str(self.socket_path) not in (self.directory / 'corehttpd.conf').read_text():
+            return True
+        try:
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(str(self.socket_path))
+            return True
+        except OSError:
+            return False
+
+    def stderr_text(self):
+        return (self.directory / 'stderr.txt').read_text(errors='replace')
+
+    def connect(self, protocol='h1', address=None):
+        return PROTOCOLS[protocol](address or self.socket_path)
+
+    def get(self, path='/', protocol='h1', **more):
+        client = self.connect(protocol)
+        try:
+            return client.request(path, **more)
+        finally:
+            client.close()
+
+    def log(self, name='error.log'):
+        path = self.directory / name
+        return path.read_text(errors='replace') if path.exists() else ''
+
+    def wait_log(self, pattern, name='error.log'):
+        """Waits until a line matches; the match."""
+        return wait_until(lambda: re.search(pattern, self.log(name), re.M), f'{pattern!r} in {name}')
+
+    def workers_pids(self):
+        out = subprocess.run(['ps', '-o', 'pid=', '--ppid', str(self.process.pid)], capture_output=True, text=True).stdout
+        return [int(p) for p in out.split()]
+
+    def reload(self):
+        """HUP; returns when the new generation's workers serve and the old ones are gone or draining."""
+        before = set(self.workers_pids())
+        self.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: len(set(self.workers_pids()) - before) >= self.workers, 'new workers')
+
+    def stop(self, sig=signal.SIGTERM):
+        if self.process is None:
+            return None
+        if self.process.poll() is None:
+            self.process.send_signal(sig)
+            try:
+                self.process.wait(DEADLINE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+                raise
+        code, self.process = self.process.returncode, None
+        self.stderr.close()
+        return code
