@@ -1,9 +1,11 @@
-// The floor: what the loop and the kernel cost when nothing is parsed and nothing is decided. Answers every "\r\n\r\n" with the
-// same 200 and a body of the given size. The server's CPU per request is measured against it.
+// The floor: what the loop and the kernel cost when nothing is parsed and nothing is decided.
+// Answers every "\r\n\r\n" with the same 200 and a body of the given size. The server's CPU per
+// request is measured against it.
 //
 //   bench_floor port body_bytes [workers]
 //
-// Listens on 127.0.0.1; port 0 takes any and prints it. Ends with SIGTERM or SIGINT. More than one worker share the listener.
+// Listens on 127.0.0.1; port 0 takes any and prints it. Ends with SIGTERM or SIGINT. More than one
+// worker share the listener.
 #include <fmt/core.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -40,11 +42,14 @@ class Connection final : public io::Receiver {
  private:
   struct Send : io::Operation {
     explicit Send(Connection& c)
-        : Operation([](Operation& self, int result) { static_cast<Send&>(self).owner.on_sent(result); }), owner(c) {}
+        : Operation(
+              [](Operation& self, int result) { static_cast<Send&>(self).owner.on_sent(result); }),
+          owner(c) {}
     Connection& owner;
   };
   struct Destroy : TurnTask {
-    explicit Destroy(Connection& c) : TurnTask([](TurnTask& self) { delete &static_cast<Destroy&>(self).owner; }), owner(c) {}
+    explicit Destroy(Connection& c)
+        : TurnTask([](TurnTask& self) { delete &static_cast<Destroy&>(self).owner; }), owner(c) {}
     Connection& owner;
   };
 
@@ -63,7 +68,9 @@ class Connection final : public io::Receiver {
     if (!send_.pending()) send();
   }
   void on_receive_error(int) override { finish(); }
-  static void stopped(io::ReceiveState& state) { static_cast<Connection&>(state.receiver()).finish(); }
+  static void stopped(io::ReceiveState& state) {
+    static_cast<Connection&>(state.receiver()).finish();
+  }
 
   void send() {
     if (unsent_ == 0) return;
@@ -102,7 +109,8 @@ class Connection final : public io::Receiver {
 class Acceptor : public io::Operation {
  public:
   Acceptor(io::Loop& loop, int listener)
-      : Operation([](Operation& self, int result) { static_cast<Acceptor&>(self).on_accepted(result); }),
+      : Operation(
+            [](Operation& self, int result) { static_cast<Acceptor&>(self).on_accepted(result); }),
         loop_(loop),
         listener_(listener) {
     loop_.accept(listener_, peer_, *this);
@@ -146,13 +154,16 @@ int serve(int listener) {
 }
 
 int run(int port, std::size_t body_bytes, int workers) {
-  response = fmt::format("HTTP/1.1 200 OK\r\nServer: floor\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body_bytes);
+  response = fmt::format(
+      "HTTP/1.1 200 OK\r\nServer: floor\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n",
+      body_bytes);
   response.append(body_bytes, 'x');
   io::Address address = *io::parse_address("127.0.0.1:1", 0);
   address.set_port(static_cast<std::uint16_t>(port));
   const auto listener = io::listen_on(address, {});
   if (!listener) {
-    fmt::print(stderr, "bench_floor: {} failed ({})\n", listener.error().context, listener.error().detail);
+    fmt::print(stderr, "bench_floor: {} failed ({})\n", listener.error().context,
+               listener.error().detail);
     return 1;
   }
   fmt::print("{}\n", io::local_address(*listener)->port());

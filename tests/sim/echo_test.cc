@@ -1,4 +1,5 @@
-// A first server on the simulated loop: it sends back what it receives, whatever the pretended kernel does.
+// A first server on the simulated loop: it sends back what it receives, whatever the pretended
+// kernel does.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -11,11 +12,12 @@
 namespace corehttpd::io {
 namespace {
 
-// One connection: reads until its buffer holds something, stops, sends it all, goes on. Closes at the end, on errors, and when
-// nothing has happened for a minute.
+// One connection: reads until its buffer holds something, stops, sends it all, goes on. Closes at
+// the end, on errors, and when nothing has happened for a minute.
 class Echo final : public Receiver {
  public:
-  Echo(Loop& loop, int fd) : loop_(loop), fd_(fd), state_(*this, stopped), send_(sent, *this), idle_(expired, *this) {
+  Echo(Loop& loop, int fd)
+      : loop_(loop), fd_(fd), state_(*this, stopped), send_(sent, *this), idle_(expired, *this) {
     loop_.receive(fd_, state_);
     loop_.schedule(idle_, kIdleMs);
   }
@@ -96,7 +98,8 @@ class Echo final : public Receiver {
 };
 
 struct Accept : Operation {
-  Accept() : Operation([](Operation& self, int result) { static_cast<Accept&>(self).fd = result; }) {}
+  Accept()
+      : Operation([](Operation& self, int result) { static_cast<Accept&>(self).fd = result; }) {}
   int fd = -1;
 };
 
@@ -157,7 +160,9 @@ TEST_P(EchoSimulation, EveryByteComesBackInOrder) {
 }
 
 TEST_P(EchoSimulation, ResetsAndLeapingClocksOnlyEndConnections) {
-  SimLoop loop(SimOptions{.seed = static_cast<std::uint64_t>(GetParam()), .resets_per_mille = 20, .clock_leaps_per_mille = 50});
+  SimLoop loop(SimOptions{.seed = static_cast<std::uint64_t>(GetParam()),
+                          .resets_per_mille = 20,
+                          .clock_leaps_per_mille = 50});
   SimPeer& peer = loop.connect_pair();
   Echo echo(loop, peer.fd());
   const std::string sent = text(loop);
@@ -219,7 +224,8 @@ TEST(Simulation, ConnectFollowsTheTestsDecision) {
   ASSERT_TRUE(loop.run_until_quiet());
   EXPECT_EQ(-ECONNREFUSED, connected.fd);
   EXPECT_EQ(nullptr, loop.peer_of(fd));
-  loop.on_connect([](const sockaddr* to, socklen_t) { return to->sa_family == AF_INET ? 0 : -ENOENT; });
+  loop.on_connect(
+      [](const sockaddr* to, socklen_t) { return to->sa_family == AF_INET ? 0 : -ENOENT; });
   loop.connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address, connected);
   ASSERT_TRUE(loop.run_until_quiet());
   EXPECT_EQ(0, connected.fd);

@@ -33,7 +33,9 @@ class LoopTest : public ::testing::TestWithParam<Which> {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, LoopTest, ::testing::Values(Which::kRing, Which::kSim),
-                         [](const auto& info) { return info.param == Which::kRing ? "ring" : "sim"; });
+                         [](const auto& info) {
+                           return info.param == Which::kRing ? "ring" : "sim";
+                         });
 
 TEST_P(LoopTest, ReceivesUntilTheEnd) {
   auto peer = world_->connect();
@@ -89,11 +91,13 @@ TEST_P(LoopTest, StopIsToldOnceAndLosesNothing) {
   EXPECT_FALSE(collector.state.armed());
   EXPECT_FALSE(collector.state.idle());
   EXPECT_EQ(0, collector.stops);
-  // On its way while the kernel still holds the receive: some of it may already be in a buffer when the stop is seen.
+  // On its way while the kernel still holds the receive: some of it may already be in a buffer when
+  // the stop is seen.
   peer->push(pattern(12'000));
   ASSERT_TRUE(run_until([&] { return collector.stops == 1; }));
   EXPECT_TRUE(collector.state.idle());
-  EXPECT_EQ("before", collector.data) << "the receiver is not called between stop and the next receive";
+  EXPECT_EQ("before", collector.data)
+      << "the receiver is not called between stop and the next receive";
   peer->push("after");
   peer->finish();
   loop().receive(peer->fd(), collector.state);
@@ -193,8 +197,9 @@ TEST_P(LoopTest, SendsAllInShortSteps) {
     if (!outcome.pending() && sent < all.size()) {
       const std::size_t half = (all.size() - sent + 1) / 2;
       // The vectors are copied: they need not live any longer than the call.
-      std::vector<iovec> vectors{{const_cast<char*>(all.data()) + sent, half},
-                                 {const_cast<char*>(all.data()) + sent + half, all.size() - sent - half}};
+      std::vector<iovec> vectors{
+          {const_cast<char*>(all.data()) + sent, half},
+          {const_cast<char*>(all.data()) + sent + half, all.size() - sent - half}};
       loop().send(peer->fd(), vectors, false, outcome);
       EXPECT_FALSE(outcome.done());
       vectors.assign(2, iovec{nullptr, 0});
@@ -397,7 +402,10 @@ TEST_P(LoopTest, TurnTasksRunAfterCompletionsAndKeepTheLoopAwake) {
 }
 
 struct Task final : OffloadTask {
-  void run() noexcept override { thread = pthread_self(); ++runs; }
+  void run() noexcept override {
+    thread = pthread_self();
+    ++runs;
+  }
   void done() override { ++dones; }
   pthread_t thread{};
   int runs = 0;
@@ -409,7 +417,8 @@ TEST_P(LoopTest, OffloadRunsAndReportsOnTheLoop) {
   for (Task& task : tasks) ASSERT_TRUE(loop().offload(task));
   EXPECT_EQ(0, tasks[0].dones);
   ASSERT_TRUE(run_until([&] {
-    return std::all_of(std::begin(tasks), std::end(tasks), [](const Task& t) { return t.dones == 1; });
+    return std::all_of(std::begin(tasks), std::end(tasks),
+                       [](const Task& t) { return t.dones == 1; });
   }));
   for (const Task& task : tasks) {
     EXPECT_EQ(1, task.runs);

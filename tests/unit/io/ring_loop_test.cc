@@ -45,7 +45,8 @@ TEST_F(RingLoopTest, AcceptsWithThePeersAddress) {
   EXPECT_EQ(local_address(client)->to_string(), seen.to_string());
   ::close(accepted.result);
   ::close(client);
-  // A second one, cancelled: the address length of the first must not have stuck, and nothing is left behind.
+  // A second one, cancelled: the address length of the first must not have stuck, and nothing is
+  // left behind.
   loop().accept(listener, peer, accepted);
   int turns = 0;
   ASSERT_TRUE(run_until([&] { return ++turns > 2; }));
@@ -114,7 +115,8 @@ TEST_F(RingLoopTest, SendFileOfColdPages) {
   const std::string all = pattern(1'500'000);
   const TemporaryFile file(all);
   fsync(file.fd());
-  // Drops the pages where the file system lets go of them; where not, the test is that of a warm file.
+  // Drops the pages where the file system lets go of them; where not, the test is that of a warm
+  // file.
   posix_fadvise(file.fd(), 0, 0, POSIX_FADV_DONTNEED);
   auto peer = world_.connect();
   std::string arrived;
@@ -126,7 +128,8 @@ TEST_F(RingLoopTest, SendFileOfColdPages) {
       sent += static_cast<std::size_t>(std::max(outcome.result, 0));
       outcome.completions = 0;
     }
-    if (!outcome.pending() && sent < all.size()) loop().send_file(peer->fd(), file.fd(), sent, all.size() - sent, outcome);
+    if (!outcome.pending() && sent < all.size())
+      loop().send_file(peer->fd(), file.fd(), sent, all.size() - sent, outcome);
     arrived += peer->take();
     return arrived.size() == all.size();
   }));
@@ -148,7 +151,8 @@ TEST_F(RingLoopTest, SendFileOfADirectoryOrBadDescriptorFails) {
 
 TEST(RingLoop, ManySendersWithTooFewBuffers) {
   // Four buffers for forty peers that all send more than all of them hold, before the loop looks.
-  RealWorld world(RingOptions{.submission_entries = 64, .receive_buffers = 4, .receive_buffer_bytes = 256});
+  RealWorld world(
+      RingOptions{.submission_entries = 64, .receive_buffers = 4, .receive_buffer_bytes = 256});
   constexpr int kPeers = 40;
   const std::string all = pattern(9'000);
   std::vector<std::unique_ptr<Peer>> peers;
@@ -163,16 +167,19 @@ TEST(RingLoop, ManySendersWithTooFewBuffers) {
     peer->finish();
   }
   ASSERT_TRUE(world.run_until([&] {
-    return std::all_of(collectors.begin(), collectors.end(), [](const auto& c) { return c->ended; });
+    return std::all_of(collectors.begin(), collectors.end(),
+                       [](const auto& c) { return c->ended; });
   }));
   for (auto& collector : collectors) EXPECT_EQ(all, collector->data);
 }
 
 TEST(RingLoop, StopUnderAFloodKeepsEveryByteInOrder) {
-  RealWorld world(RingOptions{.submission_entries = 8, .receive_buffers = 8, .receive_buffer_bytes = 512});
+  RealWorld world(
+      RingOptions{.submission_entries = 8, .receive_buffers = 8, .receive_buffer_bytes = 512});
   auto peer = world.connect();
   Collector collector;
-  // Stops after each piece and goes on when the stop is told: every buffer that the kernel filled meanwhile must come in order.
+  // Stops after each piece and goes on when the stop is told: every buffer that the kernel filled
+  // meanwhile must come in order.
   collector.on_data = [&] { world.loop().receive_stop(collector.state); };
   world.loop().receive(peer->fd(), collector.state);
   const std::string all = pattern(100'000);
@@ -254,7 +261,8 @@ TEST_F(RingLoopTest, WakesFromAThreadWithoutTimers) {
 TEST_F(RingLoopTest, StopEndsRun) {
   Timer timer([](Timer&) {});
   struct Stop : TurnTask {
-    explicit Stop(Loop& l) : TurnTask([](TurnTask& t) { static_cast<Stop&>(t).loop.stop(); }), loop(l) {}
+    explicit Stop(Loop& l)
+        : TurnTask([](TurnTask& t) { static_cast<Stop&>(t).loop.stop(); }), loop(l) {}
     Loop& loop;
   } stop(loop());
   loop().turn().post(stop);
@@ -290,7 +298,8 @@ TEST(RingLoop, OffloadThreadsBlockSignals) {
   } task;
   ASSERT_TRUE(world.loop().offload(task));
   ASSERT_TRUE(world.run_until([&] { return task.ran; }));
-  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGCHLD}) EXPECT_EQ(1, sigismember(&task.mask, signal));
+  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGCHLD})
+    EXPECT_EQ(1, sigismember(&task.mask, signal));
 }
 
 TEST(RingLoop, BlocksHaveTheirLimit) {
@@ -302,7 +311,8 @@ TEST(RingLoop, BlocksHaveTheirLimit) {
 
 TEST(RingFailure, NamesCauseAndRemedy) {
   const auto contains = [](int error, const char* text) {
-    EXPECT_NE(std::string_view::npos, std::string_view(explain_ring_failure(error)).find(text)) << error << " " << text;
+    EXPECT_NE(std::string_view::npos, std::string_view(explain_ring_failure(error)).find(text))
+        << error << " " << text;
   };
   contains(EPERM, "kernel.io_uring_disabled");
   contains(EPERM, "seccomp");

@@ -91,7 +91,9 @@ TEST(Address, Parts) {
 }
 
 TEST(Address, Equality) {
-  const auto equal = [](const char* a, const char* b) { return *parse_address(a, 80) == *parse_address(b, 80); };
+  const auto equal = [](const char* a, const char* b) {
+    return *parse_address(a, 80) == *parse_address(b, 80);
+  };
   EXPECT_TRUE(equal("127.0.0.1", "127.0.0.1:80"));
   EXPECT_FALSE(equal("127.0.0.1", "127.0.0.1:81"));
   EXPECT_FALSE(equal("127.0.0.1", "127.0.0.2"));

@@ -9,7 +9,8 @@ namespace corehttpd::io {
 namespace {
 
 struct Probe : Timer {
-  Probe() : Timer([](Timer& t) { static_cast<Probe&>(t).fired_at = *static_cast<Probe&>(t).now; }) {}
+  Probe()
+      : Timer([](Timer& t) { static_cast<Probe&>(t).fired_at = *static_cast<Probe&>(t).now; }) {}
   const Milliseconds* now = nullptr;
   Milliseconds fired_at = -1;
 };
@@ -24,11 +25,13 @@ void run_out(TimerWheel& wheel, Milliseconds& now) {
 
 TEST(TimerWheel, FiresAtTheMillisecondOnEveryLevel) {
   // Around each level's reach and beyond the last one (2^32 ms).
-  for (const Milliseconds after : {Milliseconds{1}, Milliseconds{255}, Milliseconds{256}, Milliseconds{257}, Milliseconds{511},
-                                   Milliseconds{65'535}, Milliseconds{65'536}, Milliseconds{65'537}, Milliseconds{16'777'215},
-                                   Milliseconds{16'777'216}, Milliseconds{4'294'967'295}, Milliseconds{4'294'967'296},
-                                   Milliseconds{30'000'000'000}}) {
-    for (const Milliseconds start : {Milliseconds{0}, Milliseconds{255}, Milliseconds{65'535}, Milliseconds{123'456'789}}) {
+  for (const Milliseconds after :
+       {Milliseconds{1}, Milliseconds{255}, Milliseconds{256}, Milliseconds{257}, Milliseconds{511},
+        Milliseconds{65'535}, Milliseconds{65'536}, Milliseconds{65'537}, Milliseconds{16'777'215},
+        Milliseconds{16'777'216}, Milliseconds{4'294'967'295}, Milliseconds{4'294'967'296},
+        Milliseconds{30'000'000'000}}) {
+    for (const Milliseconds start :
+         {Milliseconds{0}, Milliseconds{255}, Milliseconds{65'535}, Milliseconds{123'456'789}}) {
       Milliseconds now = start;
       TimerWheel wheel(now);
       Probe probe;
@@ -57,7 +60,8 @@ TEST(TimerWheel, OverdueFiresAtTheNextAdvance) {
 
 TEST(TimerWheel, RescheduledInsideItsOwnFireRunsNextTime) {
   struct Repeater : Timer {
-    explicit Repeater(TimerWheel& w) : Timer([](Timer& t) { static_cast<Repeater&>(t).again(); }), wheel(w) {}
+    explicit Repeater(TimerWheel& w)
+        : Timer([](Timer& t) { static_cast<Repeater&>(t).again(); }), wheel(w) {}
     void again() {
       ++fires;
       wheel.schedule(*this, 0);
@@ -118,7 +122,8 @@ TEST(TimerWheel, AgreesWithASortedList) {
     const std::size_t which = random() % probes.size();
     const unsigned action = random() % 10;
     if (action < 6) {
-      const Milliseconds after = static_cast<Milliseconds>(random() % (std::uint64_t{1} << (random() % 20)));
+      const Milliseconds after =
+          static_cast<Milliseconds>(random() % (std::uint64_t{1} << (random() % 20)));
       wheel.schedule(probes[which], now + after);
       probes[which].fired_at = -1;
       due[which] = now + after;

@@ -40,7 +40,8 @@ class World {
   virtual ~World() = default;
   virtual Loop& loop() = 0;
   virtual std::unique_ptr<Peer> connect() = 0;
-  // Runs turns until the condition holds; false when it can't come true any more (or takes unreasonably long).
+  // Runs turns until the condition holds; false when it can't come true any more (or takes
+  // unreasonably long).
   virtual bool run_until(const std::function<bool()>& holds) = 0;
 };
 
@@ -68,7 +69,8 @@ class RealPeer final : public Peer {
   int fd() override { return ours_; }
   int theirs() const { return theirs_; }
   void push(std::string_view bytes) override {
-    ASSERT_EQ(static_cast<ssize_t>(bytes.size()), ::send(theirs_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+    ASSERT_EQ(static_cast<ssize_t>(bytes.size()),
+              ::send(theirs_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
   }
   void finish() override { ::shutdown(theirs_, SHUT_WR); }
   void reset() override {
@@ -80,7 +82,8 @@ class RealPeer final : public Peer {
   std::string take() override {
     std::string out;
     char buffer[65536];
-    for (ssize_t n; (n = ::recv(theirs_, buffer, sizeof buffer, 0)) > 0;) out.append(buffer, static_cast<std::size_t>(n));
+    for (ssize_t n; (n = ::recv(theirs_, buffer, sizeof buffer, 0)) > 0;)
+      out.append(buffer, static_cast<std::size_t>(n));
     return out;
   }
 
@@ -136,7 +139,9 @@ class SimulatedWorld final : public World {
  public:
   explicit SimulatedWorld(std::uint64_t seed = 7) : loop_(SimOptions{.seed = seed}) {}
   Loop& loop() override { return loop_; }
-  std::unique_ptr<Peer> connect() override { return std::make_unique<SimulatedPeer>(loop_.connect_pair()); }
+  std::unique_ptr<Peer> connect() override {
+    return std::make_unique<SimulatedPeer>(loop_.connect_pair());
+  }
   bool run_until(const std::function<bool()>& holds) override {
     int quiet_turns = 0;
     for (int i = 0; i < 1'000'000 && !holds(); ++i) {
@@ -154,7 +159,8 @@ class SimulatedWorld final : public World {
 
 // An operation that remembers how it ended.
 struct Outcome : Operation {
-  Outcome() : Operation([](Operation& self, int result) { static_cast<Outcome&>(self).ended(result); }) {}
+  Outcome()
+      : Operation([](Operation& self, int result) { static_cast<Outcome&>(self).ended(result); }) {}
   void ended(int value) {
     result = value;
     ++completions;
@@ -197,9 +203,11 @@ inline std::string pattern(std::size_t size) {
 // A temporary file without a name.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(std::string_view contents) : fd_(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
+  explicit TemporaryFile(std::string_view contents)
+      : fd_(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
     if (fd_ < 0) fd_ = memfd_create("test", MFD_CLOEXEC);
-    EXPECT_EQ(static_cast<ssize_t>(contents.size()), ::pwrite(fd_, contents.data(), contents.size(), 0));
+    EXPECT_EQ(static_cast<ssize_t>(contents.size()),
+              ::pwrite(fd_, contents.data(), contents.size(), 0));
   }
   ~TemporaryFile() { ::close(fd_); }
   int fd() const { return fd_; }

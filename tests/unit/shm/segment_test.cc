@@ -20,7 +20,8 @@ TEST(Segment, StartsZeroedBehindItsHeader) {
   ASSERT_TRUE(segment);
   EXPECT_TRUE(static_cast<bool>(*segment));
   EXPECT_EQ(kBytes, segment->data_bytes());
-  EXPECT_TRUE(std::all_of(segment->data(), segment->data() + kBytes, [](std::byte b) { return b == std::byte{0}; }));
+  EXPECT_TRUE(std::all_of(segment->data(), segment->data() + kBytes,
+                          [](std::byte b) { return b == std::byte{0}; }));
   Header header;
   ASSERT_EQ(64, pread(segment->fd(), &header, sizeof header, 0));
   EXPECT_EQ(Header::kMagic, header.magic);
