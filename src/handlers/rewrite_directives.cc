@@ -211,7 +211,7 @@ constexpr conf::Directive kDirectives[] = {
 };
 static_assert(conf::well_formed(kDirectives));
 
-constexpr conf::Module kModule = conf::module<Settings>("handlers/rewrite", kDirectives, finish);
+constexpr conf::Module kModule = conf::module<Settings>("rewrite", kDirectives, finish);
 
 }  // namespace
 }  // namespace rewrite
