@@ -14,8 +14,12 @@
 namespace corehttpd::io {
 namespace {
 
-const sockaddr_in& as_v4(const Address& address) { return reinterpret_cast<const sockaddr_in&>(address.storage); }
-const sockaddr_in6& as_v6(const Address& address) { return reinterpret_cast<const sockaddr_in6&>(address.storage); }
+const sockaddr_in& as_v4(const Address& address) {
+  return reinterpret_cast<const sockaddr_in&>(address.storage);
+}
+const sockaddr_in6& as_v6(const Address& address) {
+  return reinterpret_cast<const sockaddr_in6&>(address.storage);
+}
 
 Address make_v4(const in_addr& host, std::uint16_t port) {
   Address address;
@@ -43,8 +47,10 @@ Result<Address> make_unix(std::string_view path) {
   sockaddr_un un{};
   un.sun_family = AF_UNIX;
   if (path.empty()) return fail(Code::kMalformed, "no path in the unix domain socket");
-  if (path.size() >= sizeof un.sun_path) return fail(Code::kMalformed, "too long path in the unix domain socket");
-  if (path.find('\0') != std::string_view::npos) return fail(Code::kMalformed, "invalid path in the unix domain socket");
+  if (path.size() >= sizeof un.sun_path)
+    return fail(Code::kMalformed, "too long path in the unix domain socket");
+  if (path.find('\0') != std::string_view::npos)
+    return fail(Code::kMalformed, "invalid path in the unix domain socket");
   std::memcpy(un.sun_path, path.data(), path.size());
   Address address;
   std::memcpy(&address.storage, &un, sizeof un);
@@ -57,10 +63,13 @@ std::string_view path_of(const Address& address) {
   constexpr std::size_t kStart = offsetof(sockaddr_un, sun_path);
   if (address.length <= kStart) return {};
   const auto& un = reinterpret_cast<const sockaddr_un&>(address.storage);
-  return {un.sun_path, strnlen(un.sun_path, std::min<std::size_t>(address.length - kStart, sizeof un.sun_path))};
+  return {un.sun_path,
+          strnlen(un.sun_path, std::min<std::size_t>(address.length - kStart, sizeof un.sun_path))};
 }
 
-bool all_digits(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), text::is_digit); }
+bool all_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), text::is_digit);
+}
 
 // Copied to a terminated buffer, which inet_pton asks for.
 bool parse_numeric(int family, std::string_view text, void* out) {
@@ -167,7 +176,8 @@ Result<Address> parse_address(std::string_view text, std::uint16_t default_port)
   const HostPort parts = CORE_TRY(split_host_port(text, default_port));
   if (text.starts_with('[')) {
     in6_addr v6{};
-    if (!parse_numeric(AF_INET6, parts.host, &v6)) return fail(Code::kMalformed, "invalid IPv6 address");
+    if (!parse_numeric(AF_INET6, parts.host, &v6))
+      return fail(Code::kMalformed, "invalid IPv6 address");
     return make_v6(v6, parts.port);
   }
   in_addr v4{};
@@ -183,19 +193,26 @@ Result<Address> resolve(std::string_view host, std::uint16_t port) {
   addrinfo* found = nullptr;
   const int result = getaddrinfo(std::string(host).c_str(), nullptr, &hints, &found);
   switch (result) {
-    case 0: break;
+    case 0:
+      break;
     case EAI_NONAME:
 #ifdef EAI_NODATA
     case EAI_NODATA:
 #endif
       return fail(Code::kNotFound, "host not found", result);
-    case EAI_AGAIN: return fail(Code::kUnavailable, "host not found: temporary failure in name resolution", result);
-    case EAI_MEMORY: return fail(Code::kUnavailable, "getaddrinfo()", ENOMEM);
-    case EAI_SYSTEM: return std::unexpected(error_from_errno(errno, "getaddrinfo()"));
-    default: return fail(Code::kSystem, "getaddrinfo()", result);
+    case EAI_AGAIN:
+      return fail(Code::kUnavailable, "host not found: temporary failure in name resolution",
+                  result);
+    case EAI_MEMORY:
+      return fail(Code::kUnavailable, "getaddrinfo()", ENOMEM);
+    case EAI_SYSTEM:
+      return std::unexpected(error_from_errno(errno, "getaddrinfo()"));
+    default:
+      return fail(Code::kSystem, "getaddrinfo()", result);
   }
   Address address;
-  for (const addrinfo* entry = found; entry != nullptr && address.length == 0; entry = entry->ai_next) {
+  for (const addrinfo* entry = found; entry != nullptr && address.length == 0;
+       entry = entry->ai_next) {
     if (entry->ai_family != AF_INET && entry->ai_family != AF_INET6) continue;
     std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
     address.length = entry->ai_addrlen;

@@ -30,7 +30,8 @@ Offload::~Offload() {
 }
 
 bool Offload::start_threads() {
-  // Signals belong to the worker's own thread: its handlers wake the loop, and a blocking call here must not be interrupted.
+  // Signals belong to the worker's own thread: its handlers wake the loop, and a blocking call here
+  // must not be interrupted.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -44,7 +45,8 @@ bool Offload::start_threads() {
 
 bool Offload::submit(OffloadTask& task) {
   if (under_way_ >= kTasksMax) return false;
-  // One thread instead of two is enough; none at all (a limit on threads) is tried again by the next task.
+  // One thread instead of two is enough; none at all (a limit on threads) is tried again by the
+  // next task.
   if (threads_started_ == 0 && !start_threads()) return false;
   ++under_way_;
   Lock lock(mutex_);

@@ -1,5 +1,5 @@
-// Two threads for what would block the loop: slow password hashes, large signatures, cold opens. They are started by the first
-// task, so that a worker which needs none has none.
+// Two threads for what would block the loop: slow password hashes, large signatures, cold opens.
+// They are started by the first task, so that a worker which needs none has none.
 #pragma once
 
 #include <pthread.h>
@@ -14,7 +14,8 @@ namespace corehttpd::io {
 
 class Offload {
  public:
-  // wake(context) is called from the threads whenever take_done() may have something new; it must be thread-safe.
+  // wake(context) is called from the threads whenever take_done() may have something new; it must
+  // be thread-safe.
   Offload(void (*wake)(void*), void* context) : wake_(wake), context_(context) {}
   // Waits for the running tasks; those still queued are dropped without run() or done().
   ~Offload();

@@ -11,11 +11,14 @@ int ReceiveBuffers::set_up(io_uring& ring, unsigned count, std::size_t bytes) {
   count_ = count;
   bytes_ = bytes;
   mask_ = io_uring_buf_ring_mask(count);
-  // liburing 2.3 has no helper for the ring's own memory; page alignment is what the kernel asks for.
-  void* entries = mmap(nullptr, count * sizeof(io_uring_buf), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // liburing 2.3 has no helper for the ring's own memory; page alignment is what the kernel asks
+  // for.
+  void* entries = mmap(nullptr, count * sizeof(io_uring_buf), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (entries == MAP_FAILED) return -errno;
   ring_ = static_cast<io_uring_buf_ring*>(entries);
-  void* memory = mmap(nullptr, count * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, count * bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return -errno;
   memory_ = static_cast<std::byte*>(memory);
   io_uring_buf_ring_init(ring_);

@@ -20,16 +20,17 @@ RingLoop::RingLoop(const RingOptions& options)
       offload_([](void* self) { static_cast<RingLoop*>(self)->wake(); }, this) {}
 
 RingLoop::~RingLoop() {
-  // The kernel lets go of what is still armed by itself, though not at once: a worker that ends leaves that to its exit.
+  // The kernel lets go of what is still armed by itself, though not at once: a worker that ends
+  // leaves that to its exit.
   if (ring_made_) io_uring_queue_exit(&ring_);
   if (event_fd_ >= 0) ::close(event_fd_);
 }
 
 int RingLoop::set_up_ring(const RingOptions& options) {
-  // Measured: the flags together are worth 18 % of the CPU per request. DEFER_TASKRUN is of Linux 6.1, the others of 6.0, and
-  // multishot receives need 6.0 anyway.
-  constexpr unsigned kBase = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SUBMIT_ALL |
-                             IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE;
+  // Measured: the flags together are worth 18 % of the CPU per request. DEFER_TASKRUN is of
+  // Linux 6.1, the others of 6.0, and multishot receives need 6.0 anyway.
+  constexpr unsigned kBase = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN |
+                             IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE;
   int result = -EINVAL;
   for (unsigned flags : {kBase | IORING_SETUP_DEFER_TASKRUN, kBase}) {
     io_uring_params parameters{};
@@ -61,7 +62,8 @@ int RingLoop::set_up(const RingOptions& options) {
 }
 
 void RingLoop::wake() {
-  // Async-signal-safe: one write, errno kept. A full counter (EAGAIN) means that the loop is woken already.
+  // Async-signal-safe: one write, errno kept. A full counter (EAGAIN) means that the loop is woken
+  // already.
   const int saved = errno;
   const std::uint64_t one = 1;
   while (::write(event_fd_, &one, sizeof one) < 0 && errno == EINTR) {
@@ -108,24 +110,29 @@ bool RingLoop::work_waits() {
 void RingLoop::wait() {
   int result = 0;
   const Milliseconds next = wheel_.next();
-  const std::int64_t timeout_us = next == TimerWheel::kNever ? INT64_MAX : next * 1000 - clock_.now_us();
+  const std::int64_t timeout_us =
+      next == TimerWheel::kNever ? INT64_MAX : next * 1000 - clock_.now_us();
   if (timeout_us <= 0 || work_waits()) {
     // Also without anything to submit: under DEFER_TASKRUN completions appear only when asked for.
     result = io_uring_submit_and_get_events(&ring_);
   } else {
-    __kernel_timespec timeout{.tv_sec = timeout_us / 1'000'000, .tv_nsec = timeout_us % 1'000'000 * 1000};
+    __kernel_timespec timeout{.tv_sec = timeout_us / 1'000'000,
+                              .tv_nsec = timeout_us % 1'000'000 * 1000};
     io_uring_cqe* first = nullptr;
-    result = io_uring_submit_and_wait_timeout(&ring_, &first, 1, next == TimerWheel::kNever ? nullptr : &timeout, nullptr);
+    result = io_uring_submit_and_wait_timeout(
+        &ring_, &first, 1, next == TimerWheel::kNever ? nullptr : &timeout, nullptr);
   }
   if (io_uring_sq_ready(&ring_) == 0) messages_used_ = 0;
-  // Short of kernel memory, interrupted or timed out: the turn goes on with what there is, the next one submits the rest.
-  // Anything else (a lost completion is -EBADR) leaves operations that would never end.
-  CORE_CHECK(result >= 0 || result == -ETIME || result == -EINTR || result == -EAGAIN || result == -EBUSY ||
-             result == -ENOMEM);
+  // Short of kernel memory, interrupted or timed out: the turn goes on with what there is, the next
+  // one submits the rest. Anything else (a lost completion is -EBADR) leaves operations that would
+  // never end.
+  CORE_CHECK(result >= 0 || result == -ETIME || result == -EINTR || result == -EAGAIN ||
+             result == -EBUSY || result == -ENOMEM);
 }
 
 void RingLoop::flush() {
-  // The kernel refuses only when it has no memory for a request, which passes or else is an allocation failing under the budget.
+  // The kernel refuses only when it has no memory for a request, which passes or else is an
+  // allocation failing under the budget.
   constexpr int kAttempts = 10'000;
   for (int attempt = 0; io_uring_sq_ready(&ring_) != 0; ++attempt) {
     CORE_CHECK(attempt < kAttempts);
@@ -139,8 +146,8 @@ void RingLoop::run_completions() {
   unsigned head = 0;
   unsigned count = 0;
   io_uring_cqe* completion = nullptr;
-  // The entries stay ours until the queue is advanced behind the loop; a handler that fills the submission queue flushes it, which
-  // only appends.
+  // The entries stay ours until the queue is advanced behind the loop; a handler that fills the
+  // submission queue flushes it, which only appends.
   io_uring_for_each_cqe(&ring_, head, completion) {
     if (count == kCompletionsPerTurn) break;
     ++count;
@@ -163,9 +170,15 @@ void RingLoop::dispatch(std::uint64_t user_data, int result, unsigned flags) {
         }
       }
       break;
-    case kReceive: on_receive(*static_cast<ReceiveState*>(address), result, flags); break;
-    case kReceivePoll: on_receive_poll(*static_cast<ReceiveState*>(address), result); break;
-    default: on_wake(); break;
+    case kReceive:
+      on_receive(*static_cast<ReceiveState*>(address), result, flags);
+      break;
+    case kReceivePoll:
+      on_receive_poll(*static_cast<ReceiveState*>(address), result);
+      break;
+    default:
+      on_wake();
+      break;
   }
 }
 
@@ -184,7 +197,8 @@ void RingLoop::run_ready() {
 
 void RingLoop::cancel_request(const void* address, Tag tag) {
   io_uring_sqe& request = entry();
-  // By user_data, which the kernel finds by a hash; by descriptor it would look at every request of the ring.
+  // By user_data, which the kernel finds by a hash; by descriptor it would look at every request of
+  // the ring.
   io_uring_prep_cancel64(&request, reinterpret_cast<std::uintptr_t>(address) | tag, 0);
   request.flags |= IOSQE_CQE_SKIP_SUCCESS;
   request.user_data = 0;

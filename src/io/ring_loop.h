@@ -1,6 +1,6 @@
-// The io_uring loop. Split by responsibility: ring_loop.cc (set-up, the turn, wake-up), ring_receive.cc (multishot receives and
-// their buffers), ring_operations.cc (everything that is one request), ring_steps.cc (what takes several: accept, connect,
-// send_file).
+// The io_uring loop. Split by responsibility: ring_loop.cc (set-up, the turn, wake-up),
+// ring_receive.cc (multishot receives and their buffers), ring_operations.cc (everything that is
+// one request), ring_steps.cc (what takes several: accept, connect, send_file).
 #pragma once
 
 #include <liburing.h>
@@ -15,7 +15,8 @@
 
 namespace corehttpd::io {
 
-// The memory of an operation that is more than one request, or whose request points to memory of ours.
+// The memory of an operation that is more than one request, or whose request points to memory of
+// ours.
 struct OperationSlot {
   enum class Kind : std::uint8_t { kAccept, kConnect, kSendFile };
   // What is under way, and so what the next completion means.
@@ -49,10 +50,13 @@ class RingLoop final : public Loop {
   void receive_stop(ReceiveState& state) override;
   void receive_idle(ReceiveState& state) override;
   void send(int fd, std::span<const iovec> data, bool more, Operation& operation) override;
-  void send_file(int socket, int file, std::uint64_t offset, std::size_t length, Operation& operation) override;
+  void send_file(int socket, int file, std::uint64_t offset, std::size_t length,
+                 Operation& operation) override;
   void connect(int fd, const sockaddr* address, socklen_t length, Operation& operation) override;
-  void read(int file, void* into, std::size_t length, std::uint64_t offset, Operation& operation) override;
-  void write(int file, const void* from, std::size_t length, std::uint64_t offset, Operation& operation) override;
+  void read(int file, void* into, std::size_t length, std::uint64_t offset,
+            Operation& operation) override;
+  void write(int file, const void* from, std::size_t length, std::uint64_t offset,
+             Operation& operation) override;
   void open(const char* path, int flags, unsigned mode, Operation& operation) override;
   void poll(int fd, unsigned poll_events, Operation& operation) override;
   void cancel(Operation& operation) override;
@@ -134,15 +138,17 @@ class RingLoop final : public Loop {
   bool ring_made_ = false;
   int event_fd_ = -1;
   TimerWheel wheel_;
-  std::vector<Message> messages_;  // One per submission entry; used from the front, all free again after a submit.
+  std::vector<Message>
+      messages_;  // One per submission entry; used from the front, all free again after a submit.
   std::size_t messages_used_ = 0;
-  List<Operation, ReadyTag> ready_;        // Completed without the kernel's queue.
+  List<Operation, ReadyTag> ready_;         // Completed without the kernel's queue.
   List<ReceiveState, ReadyTag> unsettled_;  // Receives to look at before the loop waits again.
   ReceiveBuffers buffers_;
   OperationSlot* free_slots_ = nullptr;
   std::vector<std::unique_ptr<OperationSlot[]>> slots_;
   std::unique_ptr<std::byte[]> scratch_;  // For receives when the kernel has run out of buffers.
-  // What warming reads write to, at any time and from kernel threads. Nothing ever reads it, and nothing else may be put here.
+  // What warming reads write to, at any time and from kernel threads. Nothing ever reads it, and
+  // nothing else may be put here.
   std::unique_ptr<std::byte[]> sink_;
   Offload offload_;
 };

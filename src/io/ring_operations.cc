@@ -14,7 +14,9 @@ namespace {
 
 // The most that read(2) and write(2) move in one call; the ring's length field has 32 bits.
 constexpr std::size_t kTransferMax = 0x7ffff000;
-unsigned transfer(std::size_t length) { return static_cast<unsigned>(std::min(length, kTransferMax)); }
+unsigned transfer(std::size_t length) {
+  return static_cast<unsigned>(std::min(length, kTransferMax));
+}
 
 }  // namespace
 
@@ -37,8 +39,9 @@ void RingLoop::send(int fd, std::span<const iovec> data, bool more, Operation& o
   if (messages_used_ == messages_.size()) flush();
   // The entry first: getting it may submit, after which the messages are used from the front again.
   io_uring_sqe& request = entry();
-  // The kernel copies head and vectors while it takes the request off the queue (IORING_FEAT_SUBMIT_STABLE), so that a message
-  // lives for one turn only and the same few stay in the cache.
+  // The kernel copies head and vectors while it takes the request off the queue
+  // (IORING_FEAT_SUBMIT_STABLE), so that a message lives for one turn only and the same few stay in
+  // the cache.
   Message& message = messages_[messages_used_++];
   const std::size_t count = std::min(data.size(), kVectorsMax);
   std::memcpy(message.vectors, data.data(), count * sizeof(iovec));
@@ -49,14 +52,16 @@ void RingLoop::send(int fd, std::span<const iovec> data, bool more, Operation& o
   mark(request, &operation, kOperation);
 }
 
-void RingLoop::read(int file, void* into, std::size_t length, std::uint64_t offset, Operation& operation) {
+void RingLoop::read(int file, void* into, std::size_t length, std::uint64_t offset,
+                    Operation& operation) {
   begin(operation);
   io_uring_sqe& request = entry();
   io_uring_prep_read(&request, file, into, transfer(length), offset);
   mark(request, &operation, kOperation);
 }
 
-void RingLoop::write(int file, const void* from, std::size_t length, std::uint64_t offset, Operation& operation) {
+void RingLoop::write(int file, const void* from, std::size_t length, std::uint64_t offset,
+                     Operation& operation) {
   begin(operation);
   io_uring_sqe& request = entry();
   io_uring_prep_write(&request, file, from, transfer(length), offset);

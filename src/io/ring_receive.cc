@@ -1,7 +1,9 @@
-// Multishot receives. The kernel picks a buffer when data has come, we deliver and lend it again within the turn.
+// Multishot receives. The kernel picks a buffer when data has come, we deliver and lend it again
+// within the turn.
 //
-// ReceiveState::wish_ is what the owner wants and phase_ what the kernel holds. Every request of a state ends with one completion
-// without F_MORE; settle() then brings phase_ in line with wish_, in this one place whatever happened before.
+// ReceiveState::wish_ is what the owner wants and phase_ what the kernel holds. Every request of a
+// state ends with one completion without F_MORE; settle() then brings phase_ in line with wish_, in
+// this one place whatever happened before.
 #include <poll.h>
 
 #include <cerrno>
@@ -36,7 +38,8 @@ void RingLoop::receive_stop(ReceiveState& state) {
     case Phase::kOff:
       if (!state.linked()) unsettled_.push_back(state);
       break;
-    case Phase::kBusy: break;
+    case Phase::kBusy:
+      break;
     case Phase::kReceiving:
     case Phase::kPolling:
       if (!std::exchange(state.cancelling_, true)) {
@@ -89,7 +92,8 @@ void RingLoop::on_receive(ReceiveState& state, int result, unsigned flags) {
       break;
     case -ECANCELED:
     case -EAGAIN:
-    case -EINTR: break;
+    case -EINTR:
+      break;
     default:
       // A positive result that ends the multishot (the completion queue was full): armed again.
       if (result <= 0) return end(state, result);
@@ -116,8 +120,8 @@ void RingLoop::deliver(ReceiveState& state, std::span<const std::byte> data) {
   state.receiver_.on_received(data);
 }
 
-// One plain receive, so that a socket makes progress even when others take every buffer as soon as it is lent. False when that
-// ended the receive.
+// One plain receive, so that a socket makes progress even when others take every buffer as soon as
+// it is lent. False when that ended the receive.
 bool RingLoop::receive_without_buffer(ReceiveState& state) {
   if (!state.armed()) return true;
   ssize_t received = 0;

@@ -1,4 +1,5 @@
-// Operations that take several requests, or none: accept, connect, send_file. Their slot says which step is under way.
+// Operations that take several requests, or none: accept, connect, send_file. Their slot says which
+// step is under way.
 #include <poll.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -15,14 +16,17 @@ namespace {
 
 enum class Pages { kWarm, kCold, kBehindEnd };
 
-// Would reading the byte at offset wait for the disk? Where the file system cannot say, we assume so.
+// Would reading the byte at offset wait for the disk? Where the file system cannot say, we assume
+// so.
 Pages probe(int file, std::uint64_t offset) {
   char byte = 0;
   const iovec vector{&byte, 1};
   const ssize_t result = preadv2(file, &vector, 1, static_cast<off_t>(offset), RWF_NOWAIT);
   if (result == 0) return Pages::kBehindEnd;
   if (result > 0) return Pages::kWarm;
-  return errno == EAGAIN || errno == EOPNOTSUPP ? Pages::kCold : Pages::kWarm;  // An error is sendfile's to report.
+  return errno == EAGAIN || errno == EOPNOTSUPP
+             ? Pages::kCold
+             : Pages::kWarm;  // An error is sendfile's to report.
 }
 
 }  // namespace
@@ -53,9 +57,15 @@ void RingLoop::drop_slot(Operation& operation) {
 void RingLoop::on_step(Operation& operation, int result) {
   int outcome = result;
   switch (operation.slot_->kind) {
-    case OperationSlot::Kind::kAccept: outcome = continue_accept(operation, result); break;
-    case OperationSlot::Kind::kConnect: outcome = continue_connect(*operation.slot_, result); break;
-    case OperationSlot::Kind::kSendFile: outcome = continue_send_file(operation, result); break;
+    case OperationSlot::Kind::kAccept:
+      outcome = continue_accept(operation, result);
+      break;
+    case OperationSlot::Kind::kConnect:
+      outcome = continue_connect(*operation.slot_, result);
+      break;
+    case OperationSlot::Kind::kSendFile:
+      outcome = continue_send_file(operation, result);
+      break;
   }
   if (outcome == kWaiting) return;
   drop_slot(operation);
@@ -71,7 +81,8 @@ void RingLoop::await(Operation& operation, unsigned poll_events) {
   mark(request, &operation, kOperation);
 }
 
-// Single-shot: a multishot accept on a shared listener keeps its place at the head of the queue, and one worker gets everything.
+// Single-shot: a multishot accept on a shared listener keeps its place at the head of the queue,
+// and one worker gets everything.
 void RingLoop::accept(int listener, sockaddr_storage& peer, Operation& operation) {
   begin(operation);
   OperationSlot& slot = take_slot(operation, OperationSlot::Kind::kAccept);
@@ -95,8 +106,8 @@ int RingLoop::continue_accept(Operation& operation, int result) {
   slot.address_bytes = sizeof *slot.address;
   slot.step = OperationSlot::Step::kFirst;
   io_uring_sqe& request = entry();
-  io_uring_prep_accept(&request, slot.socket, reinterpret_cast<sockaddr*>(slot.address), &slot.address_bytes,
-                       SOCK_NONBLOCK | SOCK_CLOEXEC);
+  io_uring_prep_accept(&request, slot.socket, reinterpret_cast<sockaddr*>(slot.address),
+                       &slot.address_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
   mark(request, &operation, kOperation);
   return kWaiting;
 }
@@ -119,9 +130,10 @@ int RingLoop::continue_connect(OperationSlot& slot, int result) {
   return -error;
 }
 
-// sendfile(2) by ourselves: the ring has no such operation, and splicing costs four times as much because it always takes a
-// kernel thread.
-void RingLoop::send_file(int socket, int file, std::uint64_t offset, std::size_t length, Operation& operation) {
+// sendfile(2) by ourselves: the ring has no such operation, and splicing costs four times as much
+// because it always takes a kernel thread.
+void RingLoop::send_file(int socket, int file, std::uint64_t offset, std::size_t length,
+                         Operation& operation) {
   begin(operation);
   OperationSlot& slot = take_slot(operation, OperationSlot::Kind::kSendFile);
   slot.socket = socket;
@@ -154,13 +166,14 @@ int RingLoop::try_send_file(Operation& operation) {
   }
 }
 
-// Reads the window through the ring for its side effect on the page cache. Nobody looks at the bytes, so that all such reads
-// share one buffer.
+// Reads the window through the ring for its side effect on the page cache. Nobody looks at the
+// bytes, so that all such reads share one buffer.
 void RingLoop::warm(Operation& operation) {
   OperationSlot& slot = *operation.slot_;
   slot.step = OperationSlot::Step::kWarming;
   io_uring_sqe& request = entry();
-  io_uring_prep_read(&request, slot.file, sink_.get(), std::min<unsigned>(slot.length, kScratchBytes), slot.offset);
+  io_uring_prep_read(&request, slot.file, sink_.get(),
+                     std::min<unsigned>(slot.length, kScratchBytes), slot.offset);
   mark(request, &operation, kOperation);
 }
 
@@ -170,7 +183,8 @@ int RingLoop::continue_send_file(Operation& operation, int result) {
   if (result < 0 && result != -EAGAIN && result != -EINTR) return result;
   if (slot.step == OperationSlot::Step::kWarming) {
     if (result == 0) return 0;
-    // As much as has come; after an interrupted read sendfile may wait, which is better than asking for ever.
+    // As much as has come; after an interrupted read sendfile may wait, which is better than asking
+    // for ever.
     if (result > 0) slot.length = static_cast<std::uint32_t>(result);
     slot.warm = true;
   }

@@ -9,9 +9,18 @@
 namespace corehttpd::io {
 
 enum class SimLoop::Kind : std::uint8_t {
-  kAccept, kConnect, kSend, kSendFile, kRead, kWrite, kOpen, kPoll,  // Operations.
-  kReceive, kStopped,                                                // Of a ReceiveState.
-  kOffloadRun, kOffloadDone,
+  kAccept,
+  kConnect,
+  kSend,
+  kSendFile,
+  kRead,
+  kWrite,
+  kOpen,
+  kPoll,  // Operations.
+  kReceive,
+  kStopped,  // Of a ReceiveState.
+  kOffloadRun,
+  kOffloadDone,
 };
 
 struct SimLoop::Event {

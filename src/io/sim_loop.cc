@@ -15,7 +15,8 @@
 
 namespace corehttpd::io {
 
-// Virtual time begins at a fixed moment, so that dates in answers are the same in every run: 2026-11-30 17:47:07 UTC.
+// Virtual time begins at a fixed moment, so that dates in answers are the same in every run:
+// 2026-11-30 17:47:07 UTC.
 constexpr std::int64_t kWallStart = 1'796'060'827;
 constexpr Milliseconds kMonotonicStart = 1'000'000;
 
@@ -47,10 +48,14 @@ std::uint64_t SimLoop::random(std::uint64_t bound) {
 std::size_t SimLoop::portion(std::size_t size) {
   if (!options_.short_transfers || size <= 1) return size;
   switch (random(4)) {
-    case 0: return 1;
-    case 1: return 1 + random(size);
-    case 2: return 1 + random(std::min<std::size_t>(size, 16));
-    default: return size;
+    case 0:
+      return 1;
+    case 1:
+      return 1 + random(size);
+    case 2:
+      return 1 + random(std::min<std::size_t>(size, 16));
+    default:
+      return size;
   }
 }
 
@@ -118,7 +123,8 @@ void SimLoop::leap_clocks() {
 }
 
 std::unique_ptr<SimLoop::Event> SimLoop::take_event(std::uint64_t id) {
-  const auto found = std::find_if(events_.begin(), events_.end(), [id](const auto& event) { return event->id == id; });
+  const auto found = std::find_if(events_.begin(), events_.end(),
+                                  [id](const auto& event) { return event->id == id; });
   if (found == events_.end()) return nullptr;
   std::unique_ptr<Event> event = std::move(*found);
   events_.erase(found);
@@ -131,13 +137,15 @@ bool SimLoop::happen_some() {
     if (event->not_before <= now_ && possible(*event)) candidates.push_back(event->id);
   }
   if (options_.delays && !candidates.empty()) {
-    for (std::size_t i = candidates.size(); i > 1; --i) std::swap(candidates[i - 1], candidates[random(i)]);
+    for (std::size_t i = candidates.size(); i > 1; --i)
+      std::swap(candidates[i - 1], candidates[random(i)]);
     candidates.resize(1 + random(candidates.size()));
   }
   bool any = false;
   for (const std::uint64_t id : candidates) {
     // An earlier one of this turn may have withdrawn it, or used up what it was about.
-    const auto found = std::find_if(events_.begin(), events_.end(), [id](const auto& event) { return event->id == id; });
+    const auto found = std::find_if(events_.begin(), events_.end(),
+                                    [id](const auto& event) { return event->id == id; });
     if (found == events_.end() || !possible(**found)) continue;
     happen(take_event(id));
     any = true;

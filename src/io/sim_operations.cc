@@ -1,4 +1,5 @@
-// What the simulated kernel does for each kind of request. Everything happens in the turn, nothing inside the call that asks.
+// What the simulated kernel does for each kind of request. Everything happens in the turn, nothing
+// inside the call that asks.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -44,7 +45,8 @@ void SimLoop::send(int fd, std::span<const iovec> data, bool, Operation& operati
   std::copy_n(data.begin(), event.vector_count, event.vectors.begin());
 }
 
-void SimLoop::send_file(int socket, int file, std::uint64_t offset, std::size_t length, Operation& operation) {
+void SimLoop::send_file(int socket, int file, std::uint64_t offset, std::size_t length,
+                        Operation& operation) {
   Event& event = start(Kind::kSendFile, socket, operation);
   event.file = file;
   event.offset = offset;
@@ -58,14 +60,16 @@ void SimLoop::connect(int fd, const sockaddr* address, socklen_t length, Operati
   event.address_bytes = length;
 }
 
-void SimLoop::read(int file, void* into, std::size_t length, std::uint64_t offset, Operation& operation) {
+void SimLoop::read(int file, void* into, std::size_t length, std::uint64_t offset,
+                   Operation& operation) {
   Event& event = start(Kind::kRead, file, operation);
   event.memory = into;
   event.length = length;
   event.offset = offset;
 }
 
-void SimLoop::write(int file, const void* from, std::size_t length, std::uint64_t offset, Operation& operation) {
+void SimLoop::write(int file, const void* from, std::size_t length, std::uint64_t offset,
+                    Operation& operation) {
   Event& event = start(Kind::kWrite, file, operation);
   event.memory = const_cast<void*>(from);
   event.length = length;
@@ -101,7 +105,8 @@ void SimLoop::receive(int fd, ReceiveState& state) {
   CORE_CHECK(state.fd_ == fd || state.idle());
   state.fd_ = fd;
   const bool withdrawn = std::exchange(state.stop_due_, false);
-  const bool armed = std::exchange(state.wish_, ReceiveState::Wish::kReceive) != ReceiveState::Wish::kNothing;
+  const bool armed =
+      std::exchange(state.wish_, ReceiveState::Wish::kReceive) != ReceiveState::Wish::kNothing;
   if (armed || state.phase_ == ReceiveState::Phase::kBusy) return;
   if (withdrawn) {
     std::erase_if(events_, [&](const auto& event) { return event->state == &state; });
@@ -126,33 +131,42 @@ int SimLoop::poll_now(int fd, unsigned wanted) {
   SimPeer* peer = peer_of(fd);
   if (peer == nullptr) {
     const auto listener = listeners_.find(fd);
-    if (listener != listeners_.end()) return listener->second.empty() ? 0 : static_cast<int>(wanted & POLLIN);
+    if (listener != listeners_.end())
+      return listener->second.empty() ? 0 : static_cast<int>(wanted & POLLIN);
     pollfd polled{fd, static_cast<short>(wanted), 0};
     return ::poll(&polled, 1, 0) > 0 ? polled.revents : 0;
   }
   unsigned events = 0;
   if (!peer->inbound_.empty() || peer->finished_ || peer->reset_) events |= POLLIN;
   if (peer->finished_ || peer->reset_) events |= POLLRDHUP;
-  if (peer->outbound_.size() < peer->window_bytes_ || peer->reset_ || peer->ended_) events |= POLLOUT;
+  if (peer->outbound_.size() < peer->window_bytes_ || peer->reset_ || peer->ended_)
+    events |= POLLOUT;
   return static_cast<int>((events & wanted) | (peer->reset_ ? POLLERR | POLLHUP : 0));
 }
 
 bool SimLoop::possible(const Event& event) {
   if (event.cancelled) return true;
   switch (event.kind) {
-    case Kind::kAccept: return poll_now(event.fd, POLLIN) != 0;
+    case Kind::kAccept:
+      return poll_now(event.fd, POLLIN) != 0;
     case Kind::kSend:
-    case Kind::kSendFile: return poll_now(event.fd, POLLOUT) != 0;
-    case Kind::kPoll: return poll_now(event.fd, event.poll_events) != 0;
-    case Kind::kReceive: return poll_now(event.state->fd_, POLLIN) != 0;
-    default: return true;
+    case Kind::kSendFile:
+      return poll_now(event.fd, POLLOUT) != 0;
+    case Kind::kPoll:
+      return poll_now(event.fd, event.poll_events) != 0;
+    case Kind::kReceive:
+      return poll_now(event.state->fd_, POLLIN) != 0;
+    default:
+      return true;
   }
 }
 
 void SimLoop::happen(std::unique_ptr<Event> event) {
   switch (event->kind) {
-    case Kind::kReceive: return happen_receive(*event->state);
-    case Kind::kStopped: return settle(*event->state);
+    case Kind::kReceive:
+      return happen_receive(*event->state);
+    case Kind::kStopped:
+      return settle(*event->state);
     case Kind::kOffloadRun:
       event->task->run();
       add(Kind::kOffloadDone).task = event->task;
@@ -160,11 +174,14 @@ void SimLoop::happen(std::unique_ptr<Event> event) {
     case Kind::kOffloadDone:
       --offloaded_;
       return event->task->done();
-    default: break;
+    default:
+      break;
   }
   int result = -ECANCELED;
-  // A cancelled operation that could complete does so every other time, as with a kernel that had begun.
-  const bool withdrawn = std::exchange(event->cancelled, false) && (!possible(*event) || random(2) == 0);
+  // A cancelled operation that could complete does so every other time, as with a kernel that had
+  // begun.
+  const bool withdrawn =
+      std::exchange(event->cancelled, false) && (!possible(*event) || random(2) == 0);
   if (!withdrawn) result = perform(*event);
   Operation& operation = *event->operation;
   event.reset();
@@ -174,12 +191,18 @@ void SimLoop::happen(std::unique_ptr<Event> event) {
 
 int SimLoop::perform(Event& event) {
   switch (event.kind) {
-    case Kind::kAccept: return perform_accept(event);
-    case Kind::kConnect: return perform_connect(event);
-    case Kind::kSend: return perform_send(event);
-    case Kind::kSendFile: return perform_send_file(event);
-    case Kind::kPoll: return poll_now(event.fd, event.poll_events);
-    default: return perform_file(event);
+    case Kind::kAccept:
+      return perform_accept(event);
+    case Kind::kConnect:
+      return perform_connect(event);
+    case Kind::kSend:
+      return perform_send(event);
+    case Kind::kSendFile:
+      return perform_send_file(event);
+    case Kind::kPoll:
+      return poll_now(event.fd, event.poll_events);
+    default:
+      return perform_file(event);
   }
 }
 
@@ -202,9 +225,10 @@ int SimLoop::perform_accept(Event& event) {
 }
 
 int SimLoop::perform_connect(Event& event) {
-  const int fate = decide_connect_ == nullptr
-                       ? -ECONNREFUSED
-                       : decide_connect_(reinterpret_cast<const sockaddr*>(&event.address), event.address_bytes);
+  const int fate =
+      decide_connect_ == nullptr
+          ? -ECONNREFUSED
+          : decide_connect_(reinterpret_cast<const sockaddr*>(&event.address), event.address_bytes);
   if (fate != 0) return fate;
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0) return -errno;
@@ -239,7 +263,8 @@ int SimLoop::perform_send(Event& event) {
   if (total == 0) return 0;
   const std::size_t sent = portion(std::min(total, peer->window_bytes_ - peer->outbound_.size()));
   std::size_t left = sent;
-  // Copied only now: memory that is given up before the completion shows under the address sanitizer.
+  // Copied only now: memory that is given up before the completion shows under the address
+  // sanitizer.
   for (std::size_t i = 0; left != 0; ++i) {
     const std::size_t part = std::min(left, event.vectors[i].iov_len);
     peer->outbound_.append(static_cast<const char*>(event.vectors[i].iov_base), part);
@@ -253,8 +278,10 @@ int SimLoop::perform_send_file(Event& event) {
   if (peer == nullptr) return -ENOTSOCK;
   if (reset_now(*peer)) return std::exchange(peer->reset_told_, true) ? -EPIPE : -ECONNRESET;
   if (peer->ended_) return -EPIPE;
-  std::string window(portion(std::min(event.length, peer->window_bytes_ - peer->outbound_.size())), '\0');
-  const ssize_t got = pread(event.file, window.data(), window.size(), static_cast<off_t>(event.offset));
+  std::string window(portion(std::min(event.length, peer->window_bytes_ - peer->outbound_.size())),
+                     '\0');
+  const ssize_t got =
+      pread(event.file, window.data(), window.size(), static_cast<off_t>(event.offset));
   if (got < 0) return -errno;
   peer->outbound_.append(window, 0, static_cast<std::size_t>(got));
   return static_cast<int>(got);
@@ -264,11 +291,16 @@ int SimLoop::perform_file(Event& event) {
   const auto offset = static_cast<off_t>(event.offset);
   ssize_t result = -1;
   switch (event.kind) {
-    case Kind::kOpen: result = ::open(event.path, event.flags, event.mode); break;
-    case Kind::kRead: result = pread(event.fd, event.memory, portion(event.length), offset); break;
+    case Kind::kOpen:
+      result = ::open(event.path, event.flags, event.mode);
+      break;
+    case Kind::kRead:
+      result = pread(event.fd, event.memory, portion(event.length), offset);
+      break;
     default:
-      result = event.offset == UINT64_MAX ? ::write(event.fd, event.memory, portion(event.length))
-                                          : pwrite(event.fd, event.memory, portion(event.length), offset);
+      result = event.offset == UINT64_MAX
+                   ? ::write(event.fd, event.memory, portion(event.length))
+                   : pwrite(event.fd, event.memory, portion(event.length), offset);
       break;
   }
   return result < 0 ? -errno : static_cast<int>(result);
@@ -287,9 +319,11 @@ void SimLoop::happen_receive(ReceiveState& state) {
   }
   constexpr std::size_t kBufferBytes = 8192;
   const std::size_t size = portion(std::min(peer->inbound_.size(), kBufferBytes));
-  // A copy of exactly this size, so that reading past its end or keeping it shows under the address sanitizer.
-  const std::vector<std::byte> data(reinterpret_cast<const std::byte*>(peer->inbound_.data()),
-                                    reinterpret_cast<const std::byte*>(peer->inbound_.data()) + size);
+  // A copy of exactly this size, so that reading past its end or keeping it shows under the address
+  // sanitizer.
+  const std::vector<std::byte> data(
+      reinterpret_cast<const std::byte*>(peer->inbound_.data()),
+      reinterpret_cast<const std::byte*>(peer->inbound_.data()) + size);
   peer->inbound_.erase(0, size);
   state.wish_ = ReceiveState::Wish::kReceive;
   state.phase_ = ReceiveState::Phase::kBusy;

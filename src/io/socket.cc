@@ -29,17 +29,23 @@ class OwnedFd {
   int fd_;
 };
 
-std::unexpected<Error> system_error(const char* context) { return std::unexpected(error_from_errno(errno, context)); }
+std::unexpected<Error> system_error(const char* context) {
+  return std::unexpected(error_from_errno(errno, context));
+}
 
-bool set_option(int fd, int level, int name, int value) { return setsockopt(fd, level, name, &value, sizeof value) == 0; }
+bool set_option(int fd, int level, int name, int value) {
+  return setsockopt(fd, level, name, &value, sizeof value) == 0;
+}
 
-// A socket file that nobody listens on any more. A connection that is refused is the only proof; a full backlog is not.
+// A socket file that nobody listens on any more. A connection that is refused is the only proof; a
+// full backlog is not.
 bool is_orphan(const Address& address) {
   const char* path = reinterpret_cast<const sockaddr_un&>(address.storage).sun_path;
   struct stat status {};
   if (lstat(path, &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
   const OwnedFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  return probe.get() >= 0 && connect(probe.get(), address.get(), address.length) < 0 && errno == ECONNREFUSED;
+  return probe.get() >= 0 && connect(probe.get(), address.get(), address.length) < 0 &&
+         errno == ECONNREFUSED;
 }
 
 Result<> bind_unix(int fd, const Address& address) {
@@ -57,8 +63,10 @@ Result<> bind_unix(int fd, const Address& address) {
 
 Result<> bind_inet(int fd, const Address& address, const ListenOptions& options) {
   if (!set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1)) return system_error("setsockopt(SO_REUSEADDR)");
-  if (options.reuse_port && !set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return system_error("setsockopt(SO_REUSEPORT)");
-  if (address.family() == AF_INET6 && !set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, options.ipv6_only ? 1 : 0)) {
+  if (options.reuse_port && !set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1))
+    return system_error("setsockopt(SO_REUSEPORT)");
+  if (address.family() == AF_INET6 &&
+      !set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, options.ipv6_only ? 1 : 0)) {
     return system_error("setsockopt(IPV6_V6ONLY)");
   }
   if (bind(fd, address.get(), address.length) < 0) return system_error("bind()");
@@ -73,7 +81,8 @@ int largest_backlog() {
   char text[16];
   const ssize_t size = file.get() < 0 ? -1 : read(file.get(), text, sizeof text);
   int value = 0;
-  if (size <= 0 || std::from_chars(text, text + size, value).ec != std::errc() || value <= 0) return kDefault;
+  if (size <= 0 || std::from_chars(text, text + size, value).ec != std::errc() || value <= 0)
+    return kDefault;
   return value;
 }
 
@@ -85,23 +94,27 @@ Result<int> open_stream_socket(int family) {
 
 Result<int> listen_on(const Address& address, const ListenOptions& options) {
   OwnedFd fd(CORE_TRY(open_stream_socket(address.family())));
-  // Before listen(), since accepted sockets inherit them and TCP's window scale follows from the receive buffer. Refusals are
-  // not fatal: the kernel cuts to its limits anyway.
-  if (options.receive_buffer > 0) (void)set_option(fd.get(), SOL_SOCKET, SO_RCVBUF, options.receive_buffer);
-  if (options.send_buffer > 0) (void)set_option(fd.get(), SOL_SOCKET, SO_SNDBUF, options.send_buffer);
+  // Before listen(), since accepted sockets inherit them and TCP's window scale follows from the
+  // receive buffer. Refusals are not fatal: the kernel cuts to its limits anyway.
+  if (options.receive_buffer > 0)
+    (void)set_option(fd.get(), SOL_SOCKET, SO_RCVBUF, options.receive_buffer);
+  if (options.send_buffer > 0)
+    (void)set_option(fd.get(), SOL_SOCKET, SO_SNDBUF, options.send_buffer);
   if (address.is_unix()) {
     CORE_TRY_VOID(bind_unix(fd.get(), address));
   } else {
     CORE_TRY_VOID(bind_inet(fd.get(), address, options));
   }
-  if (listen(fd.get(), options.backlog > 0 ? options.backlog : largest_backlog()) < 0) return system_error("listen()");
+  if (listen(fd.get(), options.backlog > 0 ? options.backlog : largest_backlog()) < 0)
+    return system_error("listen()");
   return fd.release();
 }
 
 Result<Address> local_address(int fd) {
   Address address;
   address.length = sizeof address.storage;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.length) < 0) return system_error("getsockname()");
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.length) < 0)
+    return system_error("getsockname()");
   return address;
 }
 

@@ -7,8 +7,8 @@ namespace corehttpd::io {
 
 void TimerWheel::schedule(Timer& timer, Milliseconds due) {
   timer.due_ms_ = due;
-  // Later than where it is filed: left there, and filed anew when that slot comes up. A connection whose timer moves with every
-  // request touches no list until the first time would have run out.
+  // Later than where it is filed: left there, and filed anew when that slot comes up. A connection
+  // whose timer moves with every request touches no list until the first time would have run out.
   if (timer.linked() && due >= timer.filed_ms_) return;
   file(timer);
 }
@@ -67,7 +67,8 @@ Milliseconds TimerWheel::find_next() {
 
 void TimerWheel::turn_to(Milliseconds now, TimerList& expired) {
   now_ = now;
-  // From the coarsest wheel down, since what leaves one may belong to a slot of the next that begins now as well.
+  // From the coarsest wheel down, since what leaves one may belong to a slot of the next that
+  // begins now as well.
   for (unsigned level = kLevels; level-- > 0;) {
     const unsigned shift = kSlotBits * level;
     if ((now & ((Milliseconds{1} << shift) - 1)) != 0) continue;

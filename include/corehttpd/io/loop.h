@@ -1,8 +1,10 @@
-// The event loop: one per worker, everything above it sees completions only. The ring implementation is the only user of liburing;
-// a simulated one drives tests. Nothing completes inside the call that starts it: completions are collected, then run.
+// The event loop: one per worker, everything above it sees completions only. The ring
+// implementation is the only user of liburing; a simulated one drives tests. Nothing completes
+// inside the call that starts it: completions are collected, then run.
 //
-// Operations are embedded in the object that waits. The object must stay alive and the operation's memory in place until it has
-// completed, also after cancel(): cancelling asks, the completion (usually -ECANCELED) ends it.
+// Operations are embedded in the object that waits. The object must stay alive and the operation's
+// memory in place until it has completed, also after cancel(): cancelling asks, the completion
+// (usually -ECANCELED) ends it.
 #pragma once
 
 #include <sys/socket.h>
@@ -44,7 +46,8 @@ class Operation : public ListHook<ReadyTag> {
   bool pending_ = false;
 };
 
-// Receives again and again until stopped, ended or failed. Data arrives in the loop's buffers and is valid only during the call.
+// Receives again and again until stopped, ended or failed. Data arrives in the loop's buffers and
+// is valid only during the call.
 class Receiver {
  public:
   // data empty: the peer closed its side; the receiver is no longer armed.
@@ -56,21 +59,29 @@ class Receiver {
   ~Receiver() = default;
 };
 
-// Opaque state of one armed receive, embedded beside the Receiver. Same lifetime rule as Operation: may be destroyed, and the
-// descriptor closed, only when idle() (closing an armed descriptor does not disarm it). receive_stop() leads to stopped.
+// Opaque state of one armed receive, embedded beside the Receiver. Same lifetime rule as Operation:
+// may be destroyed, and the descriptor closed, only when idle() (closing an armed descriptor does
+// not disarm it). receive_stop() leads to stopped.
 //
-// Between receive_stop() and the next receive() the Receiver is not called. Nothing is lost meanwhile: what the kernel had taken
-// off the socket before it let go is kept here and delivered first after the next receive(). So stopping serves back-pressure
-// as well as closing.
+// Between receive_stop() and the next receive() the Receiver is not called. Nothing is lost
+// meanwhile: what the kernel had taken off the socket before it let go is kept here and delivered
+// first after the next receive(). So stopping serves back-pressure as well as closing.
 class ReceiveState : public ListHook<ReadyTag> {
  public:
-  // Called once after each receive_stop(), when the kernel has let go (from the loop, never inside receive_stop()); until then no
-  // destruction. A receive() meanwhile withdraws the stop, which is then not reported. May be nullptr. May destroy the state.
+  // Called once after each receive_stop(), when the kernel has let go (from the loop, never inside
+  // receive_stop()); until then no destruction. A receive() meanwhile withdraws the stop, which is
+  // then not reported. May be nullptr. May destroy the state.
   using Stopped = void (*)(ReceiveState&);
   ReceiveState(Receiver& receiver, Stopped stopped) : receiver_(receiver), stopped_(stopped) {}
   ~ReceiveState();
   bool idle() const { return phase_ == Phase::kOff && !linked(); }
   bool armed() const { return wish_ != Wish::kNothing; }
+  // What was kept after a stop, for another reader of the descriptor than the receiver (a connection handed to another protocol): take is
+  // called with each piece, oldest first, and it is forgotten. Only when idle().
+  using Take = void (*)(void* context, std::span<const std::byte> data);
+  void take_parked(void* context, Take take);
+  // The owner, for stopped.
+  Receiver& receiver() const { return receiver_; }
 
  private:
   friend class RingLoop;
@@ -80,8 +91,9 @@ class ReceiveState : public ListHook<ReadyTag> {
   enum class Phase : std::uint8_t {
     kOff,        // Nothing.
     kReceiving,  // The kernel holds a multishot receive.
-    kPolling,    // The kernel holds a one-shot poll: the state of connections that have been idle for long.
-    kBusy,       // The loop is delivering; what follows is decided when the receiver returns.
+    kPolling,  // The kernel holds a one-shot poll: the state of connections that have been idle for
+               // long.
+    kBusy,     // The loop is delivering; what follows is decided when the receiver returns.
   };
   // What the owner wants; phase_ follows it as fast as the kernel lets go.
   enum class Wish : std::uint8_t { kNothing, kReceive, kIdle };
@@ -101,8 +113,9 @@ class ReceiveState : public ListHook<ReadyTag> {
 
 struct TimerTag {};
 
-// One-shot timer of the worker's wheel. Resolution 1 ms, counted from the clock of the turn that schedules it; fires not before
-// its time. Timers of one turn fire in the order of their times. Destroying it cancels it.
+// One-shot timer of the worker's wheel. Resolution 1 ms, counted from the clock of the turn that
+// schedules it; fires not before its time. Timers of one turn fire in the order of their times.
+// Destroying it cancels it.
 class Timer : public ListHook<TimerTag> {
  public:
   using Fire = void (*)(Timer&);
@@ -117,8 +130,8 @@ class Timer : public ListHook<TimerTag> {
   Milliseconds filed_ms_ = 0;  // The time under which the wheel has filed it: at or before due_ms_.
 };
 
-// Work for the two Offload threads: run() there, then done() on the loop. Nothing of the worker may be touched in run(). Must stay
-// alive until done(); it cannot be cancelled.
+// Work for the two Offload threads: run() there, then done() on the loop. Nothing of the worker may
+// be touched in run(). Must stay alive until done(); it cannot be cancelled.
 class OffloadTask : public ListHook<ReadyTag> {
  public:
   virtual void run() noexcept = 0;
@@ -137,23 +150,29 @@ class Loop {
   // Without effect on an armed state. fd must stay the same while the state is not idle.
   virtual void receive(int fd, ReceiveState& state) = 0;
   virtual void receive_stop(ReceiveState& state) = 0;
-  // Gives up kernel memory: waits with a one-shot poll, then receives as before. For connections idle for long; without effect
-  // unless armed.
+  // Gives up kernel memory: waits with a one-shot poll, then receives as before. For connections
+  // idle for long; without effect unless armed.
   virtual void receive_idle(ReceiveState& state) = 0;
-  // result: bytes sent, possibly fewer than given. The iovecs are copied, up to kVectorsMax; what they point to is not.
-  // more: further data follows at once (MSG_MORE). A vanished peer gives -EPIPE or -ECONNRESET, never SIGPIPE.
+  // result: bytes sent, possibly fewer than given. The iovecs are copied, up to kVectorsMax; what
+  // they point to is not. more: further data follows at once (MSG_MORE). A vanished peer gives
+  // -EPIPE or -ECONNRESET, never SIGPIPE.
   static constexpr std::size_t kVectorsMax = 16;
   virtual void send(int fd, std::span<const iovec> data, bool more, Operation& operation) = 0;
-  // sendfile(2) of a window of at most length bytes, waiting for room if there is none; result: bytes sent, at most
-  // kFileWindowBytes. Cold pages do not block the loop. 0: the file is not longer than offset (truncated meanwhile). The socket
-  // must be non-blocking, no other send may be under way on it, and the process must ignore SIGPIPE.
+  // sendfile(2) of a window of at most length bytes, waiting for room if there is none; result:
+  // bytes sent, at most kFileWindowBytes. Cold pages do not block the loop. 0: the file is not
+  // longer than offset (truncated meanwhile). The socket must be non-blocking, no other send may be
+  // under way on it, and the process must ignore SIGPIPE.
   static constexpr std::size_t kFileWindowBytes = 512 * 1024;
-  virtual void send_file(int socket, int file, std::uint64_t offset, std::size_t length, Operation& operation) = 0;
-  // fd must be non-blocking; the address is not needed after the call. AF_UNIX with a full backlog completes with -EAGAIN at once.
+  virtual void send_file(int socket, int file, std::uint64_t offset, std::size_t length,
+                         Operation& operation) = 0;
+  // fd must be non-blocking; the address is not needed after the call. AF_UNIX with a full backlog
+  // completes with -EAGAIN at once.
   virtual void connect(int fd, const sockaddr* address, socklen_t length, Operation& operation) = 0;
-  virtual void read(int file, void* into, std::size_t length, std::uint64_t offset, Operation& operation) = 0;
+  virtual void read(int file, void* into, std::size_t length, std::uint64_t offset,
+                    Operation& operation) = 0;
   // offset UINT64_MAX: at the descriptor's position, which O_APPEND makes an append.
-  virtual void write(int file, const void* from, std::size_t length, std::uint64_t offset, Operation& operation) = 0;
+  virtual void write(int file, const void* from, std::size_t length, std::uint64_t offset,
+                     Operation& operation) = 0;
   // result: the descriptor, close-on-exec. path must stay until completion.
   virtual void open(const char* path, int flags, unsigned mode, Operation& operation) = 0;
   // One-shot poll(2); result: the events that hold.
@@ -161,7 +180,8 @@ class Loop {
   // Without effect unless pending. The operation may still complete with its own result.
   virtual void cancel(Operation& operation) = 0;
 
-  // Scheduling a scheduled timer moves it, which is cheap when it moves to a later time. after_ms < 0 counts as 0.
+  // Scheduling a scheduled timer moves it, which is cheap when it moves to a later time. after_ms <
+  // 0 counts as 0.
   virtual void schedule(Timer& timer, Milliseconds after_ms) = 0;
   virtual void cancel(Timer& timer) = 0;
   // False when the bounded queue is full: the caller answers 503 or does without.
@@ -169,7 +189,10 @@ class Loop {
 
   // One submit-and-wait, the completions (up to a budget), the timers, the turn queue.
   virtual void run_once() = 0;
-  void run() { stopping_ = false; while (!stopping_) run_once(); }
+  void run() {
+    stopping_ = false;
+    while (!stopping_) run_once();
+  }
   void stop() { stopping_ = true; }
   // Makes a blocked run_once() return. From any thread and from signal handlers.
   virtual void wake() = 0;
@@ -189,12 +212,13 @@ class Loop {
 
 struct RingOptions {
   unsigned submission_entries = 1024;
-  unsigned receive_buffers = 512;           // Power of two, at most 32768. Memory is touched only as load needs it.
+  unsigned receive_buffers =
+      512;  // Power of two, at most 32768. Memory is touched only as load needs it.
   std::size_t receive_buffer_bytes = 8192;  // A multiple of 64.
   std::size_t blocks_limit = SIZE_MAX;      // Of Loop::blocks().
 };
-// The io_uring loop; create it in the worker, after privileges are dropped. On failure detail is the errno;
-// explain_ring_failure() turns it into the one clear message with cause and remedy.
+// The io_uring loop; create it in the worker, after privileges are dropped. On failure detail is
+// the errno; explain_ring_failure() turns it into the one clear message with cause and remedy.
 Result<std::unique_ptr<Loop>> make_ring_loop(const RingOptions& options);
 const char* explain_ring_failure(int errno_value);
 

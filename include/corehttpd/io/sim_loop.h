@@ -1,9 +1,10 @@
-// A loop without a kernel, for tests: sockets are byte queues, time is virtual, and everything that the kernel is free to do it
-// does, chosen by a seeded generator: short reads and writes, late and reordered completions, resets, leaping clocks. The same
-// seed and the same code give the same run.
+// A loop without a kernel, for tests: sockets are byte queues, time is virtual, and everything that
+// the kernel is free to do it does, chosen by a seeded generator: short reads and writes, late and
+// reordered completions, resets, leaping clocks. The same seed and the same code give the same run.
 //
-// The code under test gets real descriptors (one end of a socket pair each), so that it may close, shut down and set options by
-// plain system calls; a close or shutdown is noticed in the next turn. Data moves through the loop only.
+// The code under test gets real descriptors (one end of a socket pair each), so that it may close,
+// shut down and set options by plain system calls; a close or shutdown is noticed in the next turn.
+// Data moves through the loop only.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +25,19 @@ class SimLoop;
 
 struct SimOptions {
   std::uint64_t seed = 1;
-  bool short_transfers = true;     // Receives, sends and file windows move fewer bytes than they could.
-  bool delays = true;              // Completions come up to some virtual milliseconds late, and in another order.
-  unsigned resets_per_mille = 0;   // Of the transfers, this many find the connection reset.
-  unsigned clock_leaps_per_mille = 0;  // Of the turns, this many begin with a leap of both clocks, the wall clock's also backwards.
+  bool short_transfers =
+      true;  // Receives, sends and file windows move fewer bytes than they could.
+  bool delays =
+      true;  // Completions come up to some virtual milliseconds late, and in another order.
+  unsigned resets_per_mille = 0;       // Of the transfers, this many find the connection reset.
+  unsigned clock_leaps_per_mille = 0;  // Of the turns, this many begin with a leap of both clocks,
+                                       // the wall clock's also backwards.
   // What the peer's side takes before sends wait for take().
   std::size_t window_bytes = 64 * 1024;
 };
 
-// The other end of a connection, in the hands of the test. Owned by the loop and valid as long as it.
+// The other end of a connection, in the hands of the test. Owned by the loop and valid as long as
+// it.
 class SimPeer {
  public:
   // The descriptor that the code under test has; -1 for one still waiting to be accepted.
@@ -78,16 +83,19 @@ class SimLoop final : public Loop {
   int listen();
   // A client of listener, who may push at once. Its fd() is set when it has been accepted.
   SimPeer& connect_to(int listener);
-  // Decides the fate of connect(): 0, or a negative errno. On 0 the connection's peer is peer_of(fd) once connect() has completed.
-  // Without one every connect() is refused.
-  void on_connect(std::function<int(const sockaddr*, socklen_t)> decide) { decide_connect_ = std::move(decide); }
+  // Decides the fate of connect(): 0, or a negative errno. On 0 the connection's peer is
+  // peer_of(fd) once connect() has completed. Without one every connect() is refused.
+  void on_connect(std::function<int(const sockaddr*, socklen_t)> decide) {
+    decide_connect_ = std::move(decide);
+  }
   // nullptr: fd has never been a simulated connection.
   SimPeer* peer_of(int fd);
 
-  // Turns until nothing can happen any more without the test's doing (timers included: time runs ahead to them), or turns_max.
-  // False for the latter.
+  // Turns until nothing can happen any more without the test's doing (timers included: time runs
+  // ahead to them), or turns_max. False for the latter.
   bool run_until_quiet(int turns_max = 100'000);
-  // The same, but time does not run ahead: armed timers stay armed, only late completions are waited for.
+  // The same, but time does not run ahead: armed timers stay armed, only late completions are
+  // waited for.
   bool run_until_blocked(int turns_max = 100'000);
   // True after a run_once() that found nothing to do, now or later.
   bool quiet() const { return quiet_; }
@@ -99,10 +107,13 @@ class SimLoop final : public Loop {
   void receive_stop(ReceiveState& state) override;
   void receive_idle(ReceiveState& state) override;
   void send(int fd, std::span<const iovec> data, bool more, Operation& operation) override;
-  void send_file(int socket, int file, std::uint64_t offset, std::size_t length, Operation& operation) override;
+  void send_file(int socket, int file, std::uint64_t offset, std::size_t length,
+                 Operation& operation) override;
   void connect(int fd, const sockaddr* address, socklen_t length, Operation& operation) override;
-  void read(int file, void* into, std::size_t length, std::uint64_t offset, Operation& operation) override;
-  void write(int file, const void* from, std::size_t length, std::uint64_t offset, Operation& operation) override;
+  void read(int file, void* into, std::size_t length, std::uint64_t offset,
+            Operation& operation) override;
+  void write(int file, const void* from, std::size_t length, std::uint64_t offset,
+             Operation& operation) override;
   void open(const char* path, int flags, unsigned mode, Operation& operation) override;
   void poll(int fd, unsigned poll_events, Operation& operation) override;
   void cancel(Operation& operation) override;
@@ -156,7 +167,8 @@ class SimLoop final : public Loop {
   std::unique_ptr<TimerWheel> wheel_;
   Events events_;  // In the order of their making, which the generator then permutes.
   std::vector<std::unique_ptr<SimPeer>> peers_;
-  std::unordered_map<int, SimPeer*> by_fd_;  // The newest connection that has, or had, the descriptor.
+  std::unordered_map<int, SimPeer*>
+      by_fd_;  // The newest connection that has, or had, the descriptor.
   std::unordered_map<int, std::deque<SimPeer*>> listeners_;
   std::function<int(const sockaddr*, socklen_t)> decide_connect_;
 };

@@ -16,7 +16,7 @@ struct Address {
   socklen_t length = 0;
   int family() const { return storage.ss_family; }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-  std::uint16_t port() const;         // 0 for unix.
+  std::uint16_t port() const;  // 0 for unix.
   void set_port(std::uint16_t port);
   bool is_unix() const { return family() == AF_UNIX; }
   bool is_wildcard() const;
@@ -27,30 +27,35 @@ struct Address {
   bool operator==(const Address& other) const;
 };
 
-// Numeric forms and "unix:/path" only, as nginx's listen, server and proxy_pass write them: "127.0.0.1", "127.0.0.1:80",
-// "[::1]:80", "[::1]", "*:80", "*", "80". Without a port default_port counts; 0: a port is required. Ports are 1 to 65535.
-// kNotFound: a name (example.org:80), see split_host_port() and resolve(). kMalformed: neither; context says why in nginx's words.
+// Numeric forms and "unix:/path" only, as nginx's listen, server and proxy_pass write them:
+// "127.0.0.1", "127.0.0.1:80",
+// "[::1]:80", "[::1]", "*:80", "*", "80". Without a port default_port counts; 0: a port is
+// required. Ports are 1 to 65535. kNotFound: a name (example.org:80), see split_host_port() and
+// resolve(). kMalformed: neither; context says why in nginx's words.
 Result<Address> parse_address(std::string_view text, std::uint16_t default_port);
 
 struct HostPort {
   std::string_view host;  // Of an IPv6 address without its brackets.
   std::uint16_t port = 0;
 };
-// The same grammar with a name as the host, for what parse_address() calls kNotFound. host points into text. kMalformed as above.
+// The same grammar with a name as the host, for what parse_address() calls kNotFound. host points
+// into text. kMalformed as above.
 Result<HostPort> split_host_port(std::string_view text, std::uint16_t default_port);
-// getaddrinfo; master only, at start. First result. Blocks. kNotFound: there is no such name; kUnavailable: no server answered.
+// getaddrinfo; master only, at start. First result. Blocks. kNotFound: there is no such name;
+// kUnavailable: no server answered.
 Result<Address> resolve(std::string_view host, std::uint16_t port);
 
 struct ListenOptions {
-  int backlog = 0;        // 0: somaxconn, which the kernel also cuts larger ones to.
+  int backlog = 0;  // 0: somaxconn, which the kernel also cuts larger ones to.
   bool ipv6_only = true;
   bool reuse_port = false;
   int receive_buffer = 0, send_buffer = 0;  // 0: the system's.
 };
 // The backlog that 0 stands for: /proc/sys/net/core/somaxconn, 4096 when that cannot be read.
 int largest_backlog();
-// A bound, listening, non-blocking, close-on-exec TCP or unix stream socket (an orphaned socket file is replaced, a live one is
-// not; the new file may be connected to by everybody, as nginx's). The caller owns the descriptor. detail: errno.
+// A bound, listening, non-blocking, close-on-exec TCP or unix stream socket (an orphaned socket
+// file is replaced, a live one is not; the new file may be connected to by everybody, as nginx's).
+// The caller owns the descriptor. detail: errno.
 Result<int> listen_on(const Address& address, const ListenOptions& options);
 // A non-blocking, close-on-exec stream socket of the family.
 Result<int> open_stream_socket(int family);
