@@ -16,7 +16,6 @@
 #include "corehttpd/handlers/status.h"
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/route/tree.h"
-#include "corehttpd/transform/gzip.h"
 #include "corehttpd/transform/transforms.h"
 #include "corehttpd/upstream/gateway.h"
 #include "corehttpd/upstream/peers.h"
@@ -76,7 +75,6 @@ std::span<const conf::Module* const> modules() {
       &handlers::access_log_module(),
       &transform::fields_module(),
       &transform::charset_module(),
-      &transform::gzip_module(),
       &conf::later_module(),
   };
   return kModules;
@@ -85,7 +83,7 @@ std::span<const conf::Module* const> modules() {
 // nginx's order of header filters.
 std::span<const http::Transform* const> transforms() {
   static const std::array kTransforms = {
-      &transform::conditional(), &transform::fields(), &transform::charset(), &transform::gzip(), &transform::range(),
+      &transform::conditional(), &transform::fields(), &transform::charset(), &transform::range(),
   };
   return kTransforms;
 }

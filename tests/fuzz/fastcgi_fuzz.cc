@@ -1,5 +1,6 @@
-// FastCGI records as an origin may send them, cut at every place the input chooses, then the head of
-// the response that they carry. The same bytes in one piece and in small ones must mean the same.
+// FastCGI records as an origin may send them, cut at every place the input chooses, then the head
+// of the response that they carry. The same bytes in one piece and in small ones must mean the
+// same.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -136,6 +138,49 @@ TEST(StaticFile, FileCutShortWhileItIsSentIsAnError) {
   EXPECT_TRUE(request.transport.source_failed);
   EXPECT_FALSE(request.transport.ended);
   EXPECT_EQ(request.transport.body, std::string(1000, 'x'));
+}
+
+// Takes the file's pages out of the page cache, so that reading it has to wait for the disk. Not
+// all file systems let that happen; the tests that need it look whether it did.
+void make_cold(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  ::fsync(fd);
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(fd);
+}
+
+TEST(StaticFile, ColdFileIsReadByTheLoop) {
+  FileSite site = make_site("root $DIR;");
+  const std::string content(100'000, 'c');
+  make_cold(site.directory.write("big", content));
+  TestRequest request(site.services(), "GET", "/big");
+  request.exchange().start();
+  request.transport.pull();
+  if (request.transport.ended) GTEST_SKIP() << "the file stayed in memory";
+  EXPECT_EQ(request.transport.body, "");
+  int turns = 0;
+  for (; turns < 1000 && !request.transport.ended; ++turns) {
+    site.loop().run_once();
+    if (request.transport.ready) request.transport.pull();
+  }
+  EXPECT_EQ(request.transport.body, content);
+  EXPECT_FALSE(request.transport.source_failed);
+}
+
+TEST(StaticFile, ReadInFlightOutlivesItsExchange) {
+  FileSite site = make_site("root $DIR;");
+  make_cold(site.directory.write("big", std::string(100'000, 'c')));
+  {
+    TestRequest request(site.services(), "GET", "/big");
+    request.exchange().start();
+    request.transport.pull();
+    if (request.transport.ended) GTEST_SKIP() << "the file stayed in memory";
+    EXPECT_EQ(site.services().blocks.in_use(), 1u);
+  }
+  // The kernel may still write to the block; it comes back when the read has completed.
+  for (int i = 0; i < 1000 && site.services().blocks.in_use() != 0; ++i) site.loop().run_once();
+  EXPECT_EQ(site.services().blocks.in_use(), 0u);
 }
 
 TEST(StaticFile, ForbiddenDirectory) {

@@ -76,8 +76,8 @@ TEST(Range, Unsatisfiable) {
   EXPECT_EQ(request.transport.body.find('0'), std::string::npos);
   TestRequest empty(site.services(), "GET", "/empty", {{"Range", "bytes=0-"}});
   empty.run();
-  EXPECT_EQ(empty.transport.status, 416);
-  EXPECT_EQ(empty.transport.field("Content-Range"), "bytes */0");
+  EXPECT_EQ(empty.transport.status, 200);  // As nginx: there is nothing to be past the end of.
+  EXPECT_EQ(empty.transport.content_length, 0u);
 }
 
 TEST(Range, IfRange) {
@@ -88,7 +88,7 @@ TEST(Range, IfRange) {
   TestRequest first(site.services(), "GET", "/f.txt");
   first.run();
   const std::string etag = first.transport.etag;
-  EXPECT_EQ(etag, "\"2ebcb0e1-64\"");
+  EXPECT_EQ(etag, "\"2ebc98a1-64\"");
   const std::string weak = "W/" + etag;
   const std::pair<std::string_view, int> cases[] = {{etag, 206},
                                                     {weak, 200},

@@ -98,7 +98,10 @@ TEST(FastcgiEncode, ParamsAbove64KilobytesTakeSeveralRecords) {
   }
   EXPECT_EQ(at, out.size());
   EXPECT_EQ(records, 3u);  // 150,017 bytes in pieces of 65,528.
-  EXPECT_EQ(stream, std::string("\3\x80\x02\x49\xf0" "BIG", 8) + value + "\4\1LAST1");
+  EXPECT_EQ(stream, std::string("\3\x80\x02\x49\xf0"
+                                "BIG",
+                                8) +
+                        value + "\4\1LAST1");
 }
 
 TEST(FastcgiEncode, StdinFrames) {

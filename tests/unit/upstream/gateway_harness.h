@@ -1,5 +1,5 @@
-// Runs exchanges through the gateway to FastCGI servers that the test plays itself, on the simulated
-// loop: time is virtual, transfers are cut and delayed as the seed says.
+// Runs exchanges through the gateway to FastCGI servers that the test plays itself, on the
+// simulated loop: time is virtual, transfers are cut and delayed as the seed says.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,8 +23,14 @@ namespace corehttpd::upstream {
 
 // What a FastCGI application says.
 inline std::string record(int type, std::string_view content, int padding = 0) {
-  std::string out{1, static_cast<char>(type), 0, 1, static_cast<char>(content.size() >> 8),
-                  static_cast<char>(content.size() & 0xff), static_cast<char>(padding), 0};
+  std::string out{1,
+                  static_cast<char>(type),
+                  0,
+                  1,
+                  static_cast<char>(content.size() >> 8),
+                  static_cast<char>(content.size() & 0xff),
+                  static_cast<char>(padding),
+                  0};
   return out.append(content).append(static_cast<std::size_t>(padding), '\0');
 }
 inline std::string out(std::string_view text) {
@@ -137,7 +143,7 @@ class Gateway : public testing::Test, public http::Step {
     head.request_line = exchange->arena().concat(method, " ", target, " HTTP/1.1");
     head.authority = "example.org";
     if (body_bytes >= 0) {
-      head.body_expected = true;
+      head.body_expected = body_bytes > 0;
       head.content_length = static_cast<std::uint64_t>(body_bytes);
     }
     exchange->start();
@@ -201,7 +207,7 @@ class Gateway : public testing::Test, public http::Step {
   test::CountingLog request_log;
   test::NoCounters counters;
   http::Services services{.loop = loop,
-                          .turn = loop.turn(),
+                          .turn = static_cast<io::Loop&>(loop).turn(),
                           .blocks = loop.blocks(),
                           .clock = loop.clock(),
                           .sites = site,

@@ -48,9 +48,10 @@ TEST_F(Gateway, ConnectRefusedIs502InNginxsWords) {
   connect_results = {-ECONNREFUSED};
   start();
   EXPECT_EQ(transport->status, 502);
-  logged("connect() to unix:/run/a.sock failed (111: Connection refused) while connecting to "
-         "upstream, client: 192.0.2.7, server: , request: \"GET /x.php HTTP/1.1\", upstream: "
-         "\"fastcgi://unix:/run/a.sock:\", host: \"example.org\"");
+  logged(
+      "connect() to unix:/run/a.sock failed (111: Connection refused) while connecting to "
+      "upstream, client: 192.0.2.7, server: , request: \"GET /x.php HTTP/1.1\", upstream: "
+      "\"fastcgi://unix:/run/a.sock:\", host: \"example.org\"");
 }
 
 TEST_F(Gateway, AFullBacklogIsWaitedFor) {
@@ -89,8 +90,9 @@ TEST_F(Gateway, SilenceIs504) {
   EXPECT_TRUE(loop.run_until_quiet());
   EXPECT_GE(loop.clock().now_ms() - before, 4000);
   EXPECT_EQ(transport->status, 504);
-  logged("upstream timed out (110: Connection timed out) while reading response header from "
-         "upstream");
+  logged(
+      "upstream timed out (110: Connection timed out) while reading response header from "
+      "upstream");
   EXPECT_TRUE(current->ended());
 }
 
@@ -107,8 +109,9 @@ TEST_F(Gateway, ABadHeadSaysWhatWasWrong) {
   start();
   answer(out("Fatal error in x.php\r\n\r\n") + end());
   EXPECT_EQ(transport->status, 502);
-  logged("upstream sent invalid header: \"Fatal error in x.php\" (no colon) while reading response "
-         "header from upstream");
+  logged(
+      "upstream sent invalid header: \"Fatal error in x.php\" (no colon) while reading response "
+      "header from upstream");
 }
 
 TEST_F(Gateway, ATooBigHeadIs502) {
@@ -337,8 +340,9 @@ TEST_F(Gateway, WithTheClientGoesTheConnection) {
   ASSERT_NE(origin(), nullptr);
   lose_client();
   EXPECT_TRUE(current->ended());
-  logged("client prematurely closed connection, so upstream connection is closed too while "
-         "reading response header from upstream");
+  logged(
+      "client prematurely closed connection, so upstream connection is closed too while "
+      "reading response header from upstream");
 }
 
 TEST_F(Gateway, TheScriptRunsOnIfToldSo) {
@@ -398,7 +402,8 @@ TEST_F(Gateway, AFullSpoolStopsTheOriginAndAReaderStartsItAgain) {
   start();
   ASSERT_NE(origin(), nullptr);
   current->push(page(""));
-  for (std::size_t at = 0; at < body.size(); at += 50'000) current->push(out(body.substr(at, 50'000)));
+  for (std::size_t at = 0; at < body.size(); at += 50'000)
+    current->push(out(body.substr(at, 50'000)));
   current->push(end());
   settle();
   EXPECT_EQ(transport->status, 200);
@@ -422,7 +427,8 @@ TEST_F(Gateway, ASlowClientDoesNotHoldTheOrigin) {
   start();
   ASSERT_NE(origin(), nullptr);
   current->push(page(""));
-  for (std::size_t at = 0; at < body.size(); at += 50'000) current->push(out(body.substr(at, 50'000)));
+  for (std::size_t at = 0; at < body.size(); at += 50'000)
+    current->push(out(body.substr(at, 50'000)));
   current->push(end());
   settle();
   EXPECT_EQ(current->pushed_and_not_received(), 0u);

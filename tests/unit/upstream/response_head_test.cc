@@ -53,9 +53,9 @@ TEST(ResponseHead, StatusIs200Or302WithALocation) {
 
 TEST(ResponseHead, ContentLengthIsParsedAndMayNotBeRepeated) {
   EXPECT_EQ(Reading("Content-Length: 12\r\n\r\n").head().content_length, 12u);
-  for (const char* text : {"Content-Length: 12\r\nContent-Length: 12\r\n\r\n",
-                           "Content-Length: -1\r\n\r\n", "Content-Length: 1 2\r\n\r\n",
-                           "Content-Length: 99999999999999999999999\r\n\r\n"}) {
+  for (const char* text :
+       {"Content-Length: 12\r\nContent-Length: 12\r\n\r\n", "Content-Length: -1\r\n\r\n",
+        "Content-Length: 1 2\r\n\r\n", "Content-Length: 99999999999999999999999\r\n\r\n"}) {
     EXPECT_EQ(Reading(text).state, State::kInvalid) << text;
   }
 }
