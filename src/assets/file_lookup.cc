@@ -23,15 +23,15 @@ constexpr std::int64_t kSettledUs = 1'000'000;
 
 struct FileLookup::Node : ListHook<LruTag> {
   std::unique_ptr<char[]> text;
-  std::string_view path;         // In text.
+  std::string_view path;  // In text.
   FileStamp stamp;
   FileEntry entry;
   Class node_class = Class::kContent;
-  int error = 0;                 // The lookup failed with this errno (open_file_cache_errors).
-  bool loaded = false;           // lookup() made it, not only probe().
+  int error = 0;        // The lookup failed with this errno (open_file_cache_errors).
+  bool loaded = false;  // lookup() made it, not only probe().
   std::size_t charge = 0;
   std::uint64_t uses = 1;
-  Milliseconds checked_ms = 0;   // When the stamp was last seen to be true.
+  Milliseconds checked_ms = 0;  // When the stamp was last seen to be true.
   Milliseconds loaded_ms = 0;
   Milliseconds used_ms = 0;
   Milliseconds inactive_ms = 0;  // Of open_file_cache; 0: the limits' own.
@@ -207,7 +207,8 @@ Result<FileEntry> FileLookup::load(Node* node, std::string_view path, const stru
 
 Result<FileEntry> FileLookup::open_regular(Node* node, std::string_view path,
                                            const CachePolicy& policy) {
-  // O_NONBLOCK: should the name have become a FIFO meanwhile, opening it must not wait for a writer.
+  // O_NONBLOCK: should the name have become a FIFO meanwhile, opening it must not wait for a
+  // writer.
   int fd;
   do {
     fd = ::open(path.data(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);

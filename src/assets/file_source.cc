@@ -124,8 +124,8 @@ Result<std::uint32_t> FileSource::read_cached(std::span<Segment> out, std::size_
 Result<http::ReadOutcome> FileSource::start_load() {
   BlockRef block = exchange_.services().blocks.take();
   if (!block) return fail(Code::kUnavailable, "reading a file: out of buffers");
-  const auto length = static_cast<std::size_t>(
-      std::min<std::uint64_t>(end_ - position_, block->capacity()));
+  const auto length =
+      static_cast<std::size_t>(std::min<std::uint64_t>(end_ - position_, block->capacity()));
   load_ = new Load(*this, std::move(block));
   loop_.read(file_->fd(), load_->block->data(), length, position_, *load_);
   return http::ReadOutcome{0, http::Next::kBlocked};

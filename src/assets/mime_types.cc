@@ -7,7 +7,8 @@
 namespace corehttpd::assets {
 namespace {
 
-// FNV-1a: extensions are a few bytes long, and the table is the operator's, so nobody can attack it.
+// FNV-1a: extensions are a few bytes long, and the table is the operator's, so nobody can attack
+// it.
 std::uint32_t hash_of(std::string_view text) {
   std::uint32_t hash = 2166136261u;
   for (char c : text) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619u;

@@ -107,11 +107,13 @@ bool set_alias(const Setting& s) {
   const bool path_slash = s.word(0).ends_with('/');
   if (path_slash && !name_slash && location.name != "/") {
     // "/img" with "/data/": "/img../x" becomes "/data/../x", the well-known way out of the root.
-    s.warn(0,
-           "\"alias\" ends with a slash but location \"{}\" does not: \"{}../\" leaves the directory",
-           location.name, location.name);
+    s.warn(
+        0,
+        "\"alias\" ends with a slash but location \"{}\" does not: \"{}../\" leaves the directory",
+        location.name, location.name);
   } else if (name_slash && !path_slash) {
-    s.warn(0, "\"alias\" has no slash at its end but location \"{}\" has: \"{}x\" is taken as \"{}x\"",
+    s.warn(0,
+           "\"alias\" has no slash at its end but location \"{}\" has: \"{}x\" is taken as \"{}x\"",
            location.name, location.name, s.word(0));
   }
   return true;
@@ -159,8 +161,7 @@ bool set_open_file_cache(const Setting& s) {
     }
   }
   if (policy.entries_max == 0) {
-    return s.fail(Setting::kWholeDirective,
-                  "\"open_file_cache\" must have the \"max\" parameter");
+    return s.fail(Setting::kWholeDirective, "\"open_file_cache\" must have the \"max\" parameter");
   }
   policy.enabled = true;
   return true;
@@ -199,8 +200,9 @@ constexpr conf::Directive kDirectives[] = {
      .syntax = "off | max=N [inactive=time]",
      .set = set_open_file_cache,
      .default_value = "off",
-     .doc = "Trusts what was found out about a file for open_file_cache_valid. Off: files are still "
-            "kept in memory or open, but each request checks that they are unchanged."},
+     .doc =
+         "Trusts what was found out about a file for open_file_cache_valid. Off: files are still "
+         "kept in memory or open, but each request checks that they are unchanged."},
     {.name = "open_file_cache_errors",
      .contexts = conf::kHttpServerLocation,
      .syntax = "on | off",

@@ -74,8 +74,8 @@ class Index final : public http::Step {
   }
 
  private:
-  static StepOutcome try_file(Exchange& exchange, std::string_view directory,
-                              std::string_view name, bool& directory_checked) {
+  static StepOutcome try_file(Exchange& exchange, std::string_view directory, std::string_view name,
+                              bool& directory_checked) {
     Arena& arena = exchange.arena();
     const assets::CachePolicy& policy = exchange.settings<assets::Settings>().open_files;
     const std::string_view path = arena.concat(directory, name);

@@ -46,8 +46,8 @@ class TryFiles final : public http::Step {
  private:
   static bool exists(Exchange& exchange, std::string_view path, bool directory) {
     if (path.empty() || path.find('\0') != std::string_view::npos) return false;
-    const auto entry = exchange.services().files->probe(
-        path, exchange.settings<assets::Settings>().open_files);
+    const auto entry =
+        exchange.services().files->probe(path, exchange.settings<assets::Settings>().open_files);
     if (entry) return (entry->kind == assets::FileEntry::Kind::kDirectory) == directory;
     if (entry.error().code != Code::kNotFound) {
       exchange.log(LogLevel::kCrit, entry.error().detail, "stat() \"{}\" failed", path);
@@ -94,7 +94,8 @@ bool set_try_files(const conf::Setting& s) {
   }
   settings.candidates = candidates;
   const std::string_view fallback = s.word(last);
-  if (!fallback.starts_with('=')) return expr::compile_program(s, last, fallback, settings.fallback);
+  if (!fallback.starts_with('='))
+    return expr::compile_program(s, last, fallback, settings.fallback);
   const auto status = conf::parse_number(fallback.substr(1));
   if (!status || *status < 100 || *status > 999) {
     return s.fail(last, "invalid code \"{}\"", fallback.substr(1));

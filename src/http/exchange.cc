@@ -1,6 +1,7 @@
 #include "corehttpd/http/exchange.h"
 
 #include "corehttpd/base/check.h"
+#include "corehttpd/http/absolute_location.h"
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/target.h"
 
@@ -194,6 +195,7 @@ void Exchange::resume(StepOutcome outcome) {
 void Exchange::respond(BodySource* body) {
   CORE_CHECK(!head_sent_);
   if (error_status_ != 0) response_.status = error_status_;
+  if (!response_.location.empty() && !is_subrequest()) response_.location = absolute_location(*this);
   for (const Transform* transform : services_.transforms) body = transform->apply(*this, body);
   if (never_has_body(response_.status)) response_.content_length.reset();
   const bool no_body = request_.method == Method::kHead || never_has_body(response_.status);

@@ -15,6 +15,15 @@ ReceiveState::~ReceiveState() {
   }
 }
 
+void ReceiveState::take_parked(void* context, Take take) {
+  while (parked_ != nullptr) {
+    Parked* parked = parked_;
+    parked_ = parked->next;
+    take(context, {parked->bytes(), parked->size});
+    std::free(parked);
+  }
+}
+
 void ReceiveState::park(std::span<const std::byte> data) {
   void* memory = std::malloc(sizeof(Parked) + data.size());
   CORE_CHECK(memory != nullptr);

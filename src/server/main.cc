@@ -7,7 +7,7 @@
 #include "corehttpd/conf/diagnostics.h"
 #include "corehttpd/conf/reference.h"
 #include "server/command_line.h"
-#include "server/log_opening.h"
+#include "server/environment.h"
 #include "server/master.h"
 #include "server/modules.h"
 

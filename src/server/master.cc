@@ -14,6 +14,7 @@
 #include "corehttpd/base/log.h"
 #include "corehttpd/http/core_settings.h"
 #include "server/channel.h"
+#include "server/environment.h"
 #include "server/log_opening.h"
 #include "server/modules.h"
 #include "server/temp_paths.h"

@@ -12,9 +12,11 @@
 #include <memory>
 
 #include "corehttpd/base/log.h"
+#include "corehttpd/assets/file_lookup.h"
 #include "corehttpd/handlers/access_log.h"
 #include "corehttpd/handlers/error_page.h"
 #include "corehttpd/http/log_files.h"
+#include "corehttpd/http/temp_paths.h"
 #include "corehttpd/io/loop.h"
 #include "corehttpd/proto/acceptor.h"
 #include "server/channel.h"
@@ -106,6 +108,7 @@ class Worker {
   http::LogFiles* log_files_;
   handlers::AccessLog access_log_;
   handlers::ErrorPages error_pages_;
+  assets::FileLookup files_;
   http::Services services_;
   proto::Acceptors acceptors_;
   Owned<TurnTask> emptied_;
@@ -121,12 +124,18 @@ Worker::Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descripto
       loop_(loop),
       log_files_(setup.configuration.object<http::LogFiles>()),
       access_log_(loop, *log_files_),
+      files_(loop.clock()),
       services_{loop, loop.turn(), loop.blocks(), loop.clock(), *setup.configuration.object<route::Tree>(), error_pages_,
                 access_log_, setup.counters, transforms()},
       acceptors_(services_, connection_limit(descriptors)),
       emptied_([](Worker& w) { w.done_ = w.draining_; }, *this),
       shutdown_timer_([](Worker& w) { w.acceptors_.connections().close_now(); }, *this),
       channel_poll_(*this) {
+  services_.files = &files_;
+  if (::access(http::kDefaultTempPath.data(), W_OK | X_OK) == 0) {
+    services_.body_temp_path = http::kDefaultTempPath;
+  }
+  files_.start(loop);
 }
 
 // Each connection may need a second descriptor, for a file or an origin.

@@ -28,7 +28,8 @@ class Conditional final : public http::Transform {
         break;
     }
     if (body != nullptr) body->cancel();
-    // ETag, Last-Modified, Vary, Cache-Control… stay: they are what the client's copy is updated by.
+    // ETag, Last-Modified, Vary, Cache-Control… stay: they are what the client's copy is updated
+    // by.
     head.status = 304;
     head.reason = {};
     drop_representation(head);

@@ -61,8 +61,8 @@ class Fields final : public http::Transform {
     const bool listed = is_listed_status(exchange.response().status);
     if (listed) {
       if (!settings.expires_program.empty()) {
-        const auto expires = parse_expires(settings.expires_program.evaluate(exchange),
-                                           settings.expires_modified);
+        const auto expires =
+            parse_expires(settings.expires_program.evaluate(exchange), settings.expires_modified);
         if (expires) apply_expires(exchange, *expires);
       } else {
         apply_expires(exchange, settings.expires);
@@ -141,9 +141,9 @@ bool set_add_trailer(const Setting& s) {
   auto& settings = *static_cast<FieldsSettings*>(s.settings);
   FieldsSettings::Added added;
   if (!read_added(s, added)) return false;
-  if (is_framing(added.id) || added.id == FieldName::kHost ||
-      added.id == FieldName::kContentType || added.id == FieldName::kContentEncoding ||
-      added.id == FieldName::kContentRange || added.id == FieldName::kSetCookie) {
+  if (is_framing(added.id) || added.id == FieldName::kHost || added.id == FieldName::kContentType ||
+      added.id == FieldName::kContentEncoding || added.id == FieldName::kContentRange ||
+      added.id == FieldName::kSetCookie) {
     return s.fail(0, "\"{}\" cannot be a trailer field", added.name);  // RFC 9110 §6.5.1.
   }
   append(s, settings.trailers, added);

@@ -70,8 +70,7 @@ http::BodySource* multiple(Exchange& exchange, std::span<const ByteRange> ranges
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const std::string_view text = arena.concat(
         "\r\n--", boundary, "\r\n", type_line,
-        "Content-Range: ", http::content_range(arena, ranges[i], *head.content_length),
-        "\r\n\r\n");
+        "Content-Range: ", http::content_range(arena, ranges[i], *head.content_length), "\r\n\r\n");
     texts.push_back(arena, text);
     parts[i] = {ranges[i], texts_bytes, texts_bytes + text.size()};
     texts_bytes += text.size();
@@ -137,7 +136,8 @@ class Range final : public http::Transform {
 
  private:
   static http::BodySource* unsatisfiable(Exchange& exchange, http::BodySource* body) {
-    const auto value = http::unsatisfied_range(exchange.arena(), *exchange.response().content_length);
+    const auto value =
+        http::unsatisfied_range(exchange.arena(), *exchange.response().content_length);
     http::BodySource* page = refuse(exchange, 416, body);
     exchange.response().fields.set(exchange.arena(), "Content-Range", value);
     return page;

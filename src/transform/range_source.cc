@@ -67,8 +67,8 @@ Result<ReadOutcome> RangeSource::skip(std::span<Segment> out, http::Forms forms)
 Result<ReadOutcome> RangeSource::read_part(std::span<Segment> out, std::size_t bytes_max,
                                            http::Forms forms) {
   const std::uint64_t left = parts_[index_].range.end - position_;
-  const auto got = inner_.read(
-      out, static_cast<std::size_t>(std::min<std::uint64_t>(left, bytes_max)), forms);
+  const auto got =
+      inner_.read(out, static_cast<std::size_t>(std::min<std::uint64_t>(left, bytes_max)), forms);
   if (!got) return got;
   for (std::uint32_t i = 0; i < got->segments; ++i) position_ += out[i].length();
   if (position_ == parts_[index_].range.end) {

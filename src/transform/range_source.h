@@ -47,8 +47,8 @@ class RangeSource final : public http::BodySource {
   BlockRef texts_;
   std::size_t texts_bytes_;
   bool seekable_;
-  std::size_t index_ = 0;      // The current part; parts_.size(): the closing text.
-  std::size_t text_at_ = 0;    // What is still to be sent of the text before it.
+  std::size_t index_ = 0;    // The current part; parts_.size(): the closing text.
+  std::size_t text_at_ = 0;  // What is still to be sent of the text before it.
   std::size_t text_end_ = 0;
   std::uint64_t position_ = 0;  // In inner.
 };

@@ -2,6 +2,7 @@
 
 #include "corehttpd/base/text.h"
 #include "corehttpd/http/fields.h"
+#include "corehttpd/http/temp_paths.h"
 
 namespace corehttpd::upstream::detail {
 namespace {
@@ -96,7 +97,10 @@ bool set_temp_path(const conf::Setting& s) {
     std::uint64_t level = 0;
     if (!conf::read_number(s, i, 0, 3, level)) return false;
   }
-  return conf::read_path(s, 0, settings_of(s).temp_path);
+  G& settings = settings_of(s);
+  if (!conf::read_path(s, 0, settings.temp_path)) return false;
+  s.compiler.object_or_make<http::TempPaths>().add(settings.temp_path);
+  return true;
 }
 
 bool set_store(const conf::Setting& s) {

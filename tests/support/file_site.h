@@ -111,8 +111,7 @@ class FileSite {
     for (std::size_t at; (at = text.find("$DIR")) != std::string::npos;) {
       text.replace(at, 4, directory.path());
     }
-    modules.insert(modules.begin(),
-                   {&http::core_module(), &expr::expr_module(), &block_module()});
+    modules.insert(modules.begin(), {&http::core_module(), &expr::expr_module(), &block_module()});
     if (std::find(modules.begin(), modules.end(), &assets::module()) == modules.end()) {
       modules.push_back(&assets::module());
     }
@@ -162,8 +161,7 @@ class FileSite {
       location->settings = scope->view();
       auto& steps = steps_.emplace_back(std::make_unique<std::vector<const http::Step*>>());
       for (const http::StepFactory& factory : factories) {
-        const http::Step* step =
-            factory.make(location->settings, compiled.configuration->arena());
+        const http::Step* step = factory.make(location->settings, compiled.configuration->arena());
         if (step != nullptr) steps->push_back(step);
       }
       location->pipeline.steps = *steps;

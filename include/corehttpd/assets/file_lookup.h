@@ -2,9 +2,9 @@
 //
 // Small files are kept in memory, larger ones open. Neither is trusted: each lookup asks the kernel
 // once (stat), and only if device, inode, size, mode and both times are what they were when the
-// file was read does the kept copy answer. So a replaced, rewritten, truncated, forbidden or deleted
-// file is seen by the next request. Only open_file_cache buys freedom from that call, for as long as
-// its owner says.
+// file was read does the kept copy answer. So a replaced, rewritten, truncated, forbidden or
+// deleted file is seen by the next request. Only open_file_cache buys freedom from that call, for
+// as long as its owner says.
 #pragma once
 
 #include <sys/stat.h>
@@ -74,8 +74,9 @@ class FileLookup {
   // Lets go of what is idle, every few seconds. The loop must outlive this object.
   void start(io::Loop& loop);
 
-  // path must be absolute and NUL-terminated past its end. Errors have the errno as detail: kNotFound
-  // (ENOENT, ENOTDIR, ENAMETOOLONG) is 404, kForbidden (EACCES, ELOOP…) 403, the rest 500.
+  // path must be absolute and NUL-terminated past its end. Errors have the errno as detail:
+  // kNotFound (ENOENT, ENOTDIR, ENAMETOOLONG) is 404, kForbidden (EACCES, ELOOP…) 403, the rest
+  // 500.
   Result<FileEntry> lookup(std::string_view path, const CachePolicy& policy);
   // Kind, size and time only; nothing is opened. A lookup() of the same path within this turn does
   // not ask the kernel again.
@@ -123,8 +124,7 @@ class FileLookup {
   Result<FileEntry> answer(Node& node) const;
   int status_of(std::string_view path, struct stat& status);
   void remember_probe(std::string_view path, int error, const struct stat& status);
-  Result<FileEntry> failed(Node* node, std::string_view path, int error,
-                           const CachePolicy& policy);
+  Result<FileEntry> failed(Node* node, std::string_view path, int error, const CachePolicy& policy);
   Result<FileEntry> load(Node* node, std::string_view path, const struct stat& status,
                          const CachePolicy& policy);
   Result<FileEntry> open_regular(Node* node, std::string_view path, const CachePolicy& policy);
@@ -135,7 +135,7 @@ class FileLookup {
   const Clock& clock_;
   const Limits limits_;
   std::unordered_map<std::string_view, std::unique_ptr<Node>> nodes_;  // Keys point into nodes.
-  List<Node, LruTag> lru_[kClasses];  // Least recently used first.
+  List<Node, LruTag> lru_[kClasses];                                   // Least recently used first.
   std::size_t managed_ = 0;
   std::size_t charged_ = 0;
   std::size_t descriptors_ = 0;

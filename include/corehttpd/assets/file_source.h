@@ -12,7 +12,8 @@ namespace corehttpd::assets {
 
 // Yields the cached block, or ranges of the descriptor where the transport takes those; else it
 // reads into blocks of the worker's pool: what is in the page cache at once, the rest by the ring,
-// blocked meanwhile. A file that became shorter than it was ends in an error, never in a short body.
+// blocked meanwhile. A file that became shorter than it was ends in an error, never in a short
+// body.
 class FileSource final : public http::BodySource {
  public:
   // entry: of a regular file, from lookup(). The exchange must outlive the source (arena).

@@ -15,16 +15,16 @@ struct MappedPath {
 };
 
 // The path of uri under this location's root or alias. Nothing, with the reason logged, when there
-// is none: an alias cannot serve a URI that a rewrite moved out of its location (500, as nginx), and
-// a path holds no NUL.
+// is none: an alias cannot serve a URI that a rewrite moved out of its location (500, as nginx),
+// and a path holds no NUL.
 std::optional<MappedPath> map_path(http::Exchange& exchange, std::string_view uri);
 
 // $document_root: the evaluated root (or alias) itself, absolute. In the exchange's arena or the
 // configuration.
 std::string_view document_root(http::Exchange& exchange);
 
-// try_files has found a file below an alias of a regex location: from here on this exchange's URI is
-// appended to that alias.
+// try_files has found a file below an alias of a regex location: from here on this exchange's URI
+// is appended to that alias.
 void append_uri_to_alias(http::Exchange& exchange);
 
 // The media type for uri by its extension, else default_type. Lives in the configuration.

@@ -18,11 +18,11 @@ namespace corehttpd::assets {
 // valid_ms without asking the kernel; otherwise every request asks once.
 struct CachePolicy {
   bool enabled = false;
-  bool errors = false;                 // open_file_cache_errors: failures are remembered too.
-  std::uint64_t entries_max = 0;       // open_file_cache max=.
-  std::uint64_t uses_min = 1;          // open_file_cache_min_uses.
-  Milliseconds inactive_ms = 60'000;   // open_file_cache inactive=.
-  Milliseconds valid_ms = 60'000;      // open_file_cache_valid.
+  bool errors = false;                // open_file_cache_errors: failures are remembered too.
+  std::uint64_t entries_max = 0;      // open_file_cache max=.
+  std::uint64_t uses_min = 1;         // open_file_cache_min_uses.
+  Milliseconds inactive_ms = 60'000;  // open_file_cache inactive=.
+  Milliseconds valid_ms = 60'000;     // open_file_cache_valid.
 };
 
 struct Settings {

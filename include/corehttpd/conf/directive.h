@@ -108,10 +108,10 @@ struct Node {
 // Limits of the reader; what exceeds one is an error, not a truncation.
 inline constexpr std::size_t kWordBytesMax = 64 * 1024;
 inline constexpr std::size_t kFileBytesMax = 64 * 1024 * 1024;
-inline constexpr std::size_t kFilesMax =
-    64 * 1024;  // Files read, each once however often included.
-inline constexpr std::size_t kNodesMax =
-    4'000'000;  // Directives of the whole tree, includes counted each time.
+// Files read, each once however often included.
+inline constexpr std::size_t kFilesMax = 64 * 1024;
+// Directives of the whole tree, includes counted each time.
+inline constexpr std::size_t kNodesMax = 2'000'000;
 inline constexpr std::size_t kNestingMax = 64;  // Blocks within blocks, per file.
 inline constexpr std::size_t kIncludeDepthMax = 32;
 
@@ -164,11 +164,12 @@ struct Directive {
   Context contexts;
   Kind kind = Kind::kValue;
   Arity arity = exactly(1);
-  std::string_view
-      syntax;  // Of the arguments, as the reference prints it: "on | off", "time", "file [level]".
+  // Of the arguments, as the reference prints it: "on | off", "time", "file [level]".
+  std::string_view syntax;
   Setter set = nullptr;
-  std::string_view default_value;  // Text parsed by the same setter at the root; empty: the
-                                   // struct's own initial value stands.
+  // Text parsed by the same setter at the root (of a raw block: its lines); empty: the struct's own
+  // initial value stands.
+  std::string_view default_value;
   Inherit inherit = Inherit::kOverride;
   Stage stage = Stage::kWorks;
   std::string_view doc;  // One or two sentences.
@@ -186,8 +187,8 @@ struct Module {
   void (*construct)(void* at) = nullptr;
   void (*clone)(void* to, const void* from) = nullptr;
   std::span<const Directive> directives;
-  std::size_t* index =
-      nullptr;  // Where the compiler stores the module's place in every settings array.
+  // Where the compiler stores the module's place in every settings array.
+  std::size_t* index = nullptr;
   // After the whole tree is compiled without error; may report errors. nullptr: nothing to do.
   void (*finish)(Compiler&) = nullptr;
   // The rows only stand in for what no other module declares: in each context in which another

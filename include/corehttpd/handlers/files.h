@@ -1,4 +1,4 @@
-// Steps that find and serve files: try_files, index, autoindex, static files.
+// Steps that find and serve files: try_files, index, static files.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct IndexSettings {
   std::span<const expr::Program> files;
 };
 const conf::Module& index_module();
-// Content phase, before autoindex and static files: a URI with a slash at its end is redirected
+// Content phase, before static files: a URI with a slash at its end is redirected
 // internally to its index file.
 http::StepFactory index();
 
@@ -25,24 +25,14 @@ struct TryFilesSettings {
     bool directory = false;  // Was given with a slash at its end, which is not part of name.
   };
   std::span<const Candidate> candidates;
-  expr::Program fallback;     // A URI with arguments, or "@name".
-  std::uint16_t status = 0;   // Of "=404"; 0: the fallback.
+  expr::Program fallback;    // A URI with arguments, or "@name".
+  std::uint16_t status = 0;  // Of "=404"; 0: the fallback.
   // nginx never inherits try_files: it acts only where it was given.
   conf::SettingsView owner;
 };
 const conf::Module& try_files_module();
 // Precontent phase: sets the URI to the first candidate that exists, else redirects.
 http::StepFactory try_files();
-
-struct AutoindexSettings {
-  bool enabled = false;
-  bool exact_size = true;
-  bool local_time = false;
-  enum class Format : std::uint8_t { kHtml, kJson } format = Format::kHtml;
-};
-const conf::Module& autoindex_module();
-// Content phase, between index and static files: a listing of the directory.
-http::StepFactory autoindex();
 
 // Content phase, the last of all: the file that root or alias name, or 404, 403, 405, and 301 for
 // directories without their slash.

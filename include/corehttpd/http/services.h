@@ -10,6 +10,7 @@
 #include "corehttpd/base/turn.h"
 #include "corehttpd/http/pipeline.h"
 #include "corehttpd/http/site.h"
+#include "corehttpd/http/temp_paths.h"
 
 namespace corehttpd::io { class Loop; }
 namespace corehttpd::assets { class FileLookup; }
@@ -63,7 +64,7 @@ struct Services {
   Counters& counters;
   std::span<const Transform* const> transforms;
   // Where request bodies go that do not fit into memory, unless client_body_temp_path says: absolute, exists, NUL-terminated past its end.
-  std::string_view body_temp_path = "/tmp";
+  std::string_view body_temp_path = kDefaultTempPath;
   bool draining = false;  // A graceful end has begun: answer with Connection: close, GOAWAY.
   assets::FileLookup* files = nullptr;  // As with loop, only the name is known here. Never nullptr in a worker.
 };

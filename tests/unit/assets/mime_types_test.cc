@@ -9,7 +9,8 @@ namespace {
 
 TEST(MimeTypes, FindsByExtensionWhateverItsCase) {
   Arena arena;
-  const MimeType added[] = {{"html", "text/html"}, {"JPG", "image/jpeg"}, {"js", "text/javascript"}};
+  const MimeType added[] = {
+      {"html", "text/html"}, {"JPG", "image/jpeg"}, {"js", "text/javascript"}};
   const MimeTypes* types = MimeTypes::build(arena, nullptr, added);
   EXPECT_EQ(types->find("html"), "text/html");
   EXPECT_EQ(types->find("HtMl"), "text/html");

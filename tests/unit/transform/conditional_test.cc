@@ -20,7 +20,7 @@ class ConditionalTest : public ::testing::Test {
   }
   void write(const char* name) {
     const std::string path = site.directory.write(name, "0123456789");
-    // Sun, 06 Nov 1994 08:49:37 GMT; etag "2ebcb0e1-a".
+    // Sun, 06 Nov 1994 08:49:37 GMT; etag "2ebc98a1-a".
     const timespec times[2] = {{784111777, 0}, {784111777, 0}};
     EXPECT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
   }
@@ -33,13 +33,13 @@ class ConditionalTest : public ::testing::Test {
 };
 
 TEST_F(ConditionalTest, NotModifiedKeepsWhatUpdatesTheCopy) {
-  TestRequest request(site.services(), "GET", "/f.txt", {{"If-None-Match", "\"2ebcb0e1-a\""}});
+  TestRequest request(site.services(), "GET", "/f.txt", {{"If-None-Match", "\"2ebc98a1-a\""}});
   request.run();
   EXPECT_EQ(request.transport.status, 304);
   EXPECT_FALSE(request.transport.has_source);
   EXPECT_FALSE(request.transport.content_length);
   EXPECT_EQ(request.transport.content_type, "");
-  EXPECT_EQ(request.transport.etag, "\"2ebcb0e1-a\"");
+  EXPECT_EQ(request.transport.etag, "\"2ebc98a1-a\"");
   EXPECT_EQ(request.transport.last_modified, 784111777);
   EXPECT_EQ(request.transport.field("Vary"), "Accept-Encoding");
   EXPECT_EQ(request.transport.field("Cache-Control"), "max-age=3600");
@@ -50,12 +50,11 @@ TEST_F(ConditionalTest, NotModifiedKeepsWhatUpdatesTheCopy) {
 TEST_F(ConditionalTest, Statuses) {
   EXPECT_EQ(status({{"If-None-Match", "\"other\""}}), 200);
   EXPECT_EQ(status({{"If-None-Match", "*"}}), 304);
-  EXPECT_EQ(status({{"If-None-Match", "\"x\", W/\"2ebcb0e1-a\""}}), 304);
+  EXPECT_EQ(status({{"If-None-Match", "\"x\", W/\"2ebc98a1-a\""}}), 304);
   EXPECT_EQ(status({{"If-Modified-Since", "Sun, 06 Nov 1994 08:49:37 GMT"}}), 304);
   EXPECT_EQ(status({{"If-Modified-Since", "Sun, 06 Nov 1994 08:49:38 GMT"}}), 200);  // exact
-  EXPECT_EQ(status({{"If-Modified-Since", "Sun, 06 Nov 1994 08:49:38 GMT"}}, "/before/f.txt"),
-            304);
-  EXPECT_EQ(status({{"If-Match", "\"2ebcb0e1-a\""}}), 200);
+  EXPECT_EQ(status({{"If-Modified-Since", "Sun, 06 Nov 1994 08:49:38 GMT"}}, "/before/f.txt"), 304);
+  EXPECT_EQ(status({{"If-Match", "\"2ebc98a1-a\""}}), 200);
   EXPECT_EQ(status({{"If-Match", "\"other\""}}), 412);
   EXPECT_EQ(status({{"If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:36 GMT"}}), 412);
   EXPECT_EQ(status({{"If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:37 GMT"}}), 200);
@@ -73,7 +72,7 @@ TEST_F(ConditionalTest, FailedPreconditionHasAPageAndNoValidators) {
 }
 
 TEST_F(ConditionalTest, ComesBeforeRanges) {
-  EXPECT_EQ(status({{"If-None-Match", "\"2ebcb0e1-a\""}, {"Range", "bytes=0-1"}}), 304);
+  EXPECT_EQ(status({{"If-None-Match", "\"2ebc98a1-a\""}, {"Range", "bytes=0-1"}}), 304);
   EXPECT_EQ(status({{"If-None-Match", "\"other\""}, {"Range", "bytes=0-1"}}), 206);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "transform/expires.h"
+#include "transform/trailer_source.h"
 #include "unit/transform/transform_site.h"
 
 namespace corehttpd::transform {
@@ -68,13 +69,42 @@ TEST(AddHeader, FieldsWithAPlaceOfTheirOwn) {
   EXPECT_TRUE(site.compiled.warning("replaces the response's own"));
 }
 
-TEST(Trailers, AreEvaluatedAtTheEnd) {
-  FileSite site = make_site("add_trailer X-Status $status; add_trailer X-Empty $arg_none;");
+// A body with a trailer of its own.
+class OneByte final : public http::BodySource {
+ public:
+  explicit OneByte(Arena& arena) { list_.add(arena, "X-Inner", "inner"); }
+  Result<http::ReadOutcome> read(std::span<Segment> out, std::size_t, http::Forms) override {
+    out[0] = Segment::from_static("x");
+    return http::ReadOutcome{1, http::Next::kEnd};
+  }
+  const http::FieldList* trailers() override { return &list_; }
+
+ private:
+  http::FieldList list_;
+};
+
+TEST(Trailers, AreAddedToABodysOwn) {
+  FileSite site = make_site(
+      "add_trailer X-Arg $arg_a; add_trailer X-Empty $arg_none; add_trailer X-Always y always;");
   site.directory.write("f.txt", "hello");
-  TestRequest request(site.services(), "GET", "/f.txt");
+  TestRequest request(site.services(), "GET", "/f.txt?a=b");
   request.run();
   EXPECT_EQ(request.transport.body, "hello");
-  EXPECT_FALSE(request.transport.content_length);
+  EXPECT_FALSE(request.transport.content_length);  // HTTP/1.1 needs chunks for trailers.
+
+  http::Exchange& exchange = request.exchange();
+  const auto& configured = exchange.settings<FieldsSettings>().trailers;
+  OneByte body(exchange.arena());
+  const auto names = [&](bool only_always) {
+    TrailerSource source(exchange, body, configured, only_always);
+    std::string all;
+    for (const http::Field& field : *source.trailers()) {
+      all.append(field.name).append("=").append(field.value).append(" ");
+    }
+    return all;
+  };
+  EXPECT_EQ(names(false), "X-Inner=inner X-Arg=b X-Always=y ");
+  EXPECT_EQ(names(true), "X-Inner=inner X-Always=y ");
 }
 
 TEST(Expires, Parsing) {
@@ -165,7 +195,7 @@ TEST(Charset, IsNamedForItsTypes) {
       {"/css/a.html", "text/html; charset=utf-8"},
       {"/css/a.txt", "text/plain"},
       {"/all/a.z?c=koi8-r", "x/y; charset=koi8-r"},
-      {"/all/a.z?c=a%20b", "x/y"},
+      {"/all/a.z?c=a=b", "x/y"},
       {"/all/a.z", "x/y"}};
   for (const auto& [target, type] : cases) {
     TestRequest request(site.services(), "GET", target);

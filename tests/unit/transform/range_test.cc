@@ -76,8 +76,8 @@ TEST(Range, Unsatisfiable) {
   EXPECT_EQ(request.transport.body.find('0'), std::string::npos);
   TestRequest empty(site.services(), "GET", "/empty", {{"Range", "bytes=0-"}});
   empty.run();
-  EXPECT_EQ(empty.transport.status, 416);
-  EXPECT_EQ(empty.transport.field("Content-Range"), "bytes */0");
+  EXPECT_EQ(empty.transport.status, 200);  // As nginx: there is nothing to be past the end of.
+  EXPECT_EQ(empty.transport.content_length, 0u);
 }
 
 TEST(Range, IfRange) {
@@ -88,7 +88,7 @@ TEST(Range, IfRange) {
   TestRequest first(site.services(), "GET", "/f.txt");
   first.run();
   const std::string etag = first.transport.etag;
-  EXPECT_EQ(etag, "\"2ebcb0e1-64\"");
+  EXPECT_EQ(etag, "\"2ebc98a1-64\"");
   const std::string weak = "W/" + etag;
   const std::pair<std::string_view, int> cases[] = {{etag, 206},
                                                     {weak, 200},
@@ -116,10 +116,10 @@ TEST(Range, Multipart) {
   EXPECT_EQ(boundary.size(), 20u);
   const std::string line = "\r\n--" + boundary;
   const std::string type = "\r\nContent-Type: text/plain\r\nContent-Range: bytes ";
-  EXPECT_EQ(request.transport.body, line + type + "0-4/10000\r\n\r\n01234" +      //
+  EXPECT_EQ(request.transport.body, line + type + "0-4/10000\r\n\r\n01234" +       //
                                         line + type + "100-101/10000\r\n\r\n01" +  //
-                                        line + type + "9998-9999/10000\r\n\r\n89" +
-                                        line + "--\r\n");
+                                        line + type + "9998-9999/10000\r\n\r\n89" + line +
+                                        "--\r\n");
   EXPECT_EQ(request.transport.content_length, request.transport.body.size());
   EXPECT_EQ(request.transport.field("Content-Range"), "");
 }
@@ -151,7 +151,8 @@ TEST(Range, Case9NeverMoreThanTheFile) {
   request.run();
   EXPECT_LE(request.transport.body.size(), 1024u);
   EXPECT_EQ(request.transport.content_length, request.transport.body.size());
-  if (request.transport.status == 200) EXPECT_EQ(request.transport.body, digits(1024));
+  if (request.transport.status != 200) return;
+  EXPECT_EQ(request.transport.body, digits(1024));
 }
 
 // A source that can't seek: its ranges are found by reading.

@@ -1,0 +1,165 @@
+#include "proto/acceptor.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "corehttpd/base/check.h"
+#include "corehttpd/http/core_settings.h"
+#include "corehttpd/io/socket.h"
+#include "proto/h1/connection.h"
+
+namespace corehttpd::proto {
+
+Acceptors::Acceptors(http::Services& services, std::size_t connections_max)
+    : services_(services),
+      connections_max_(connections_max),
+      connections_(services.turn),
+      h1_(std::make_unique<h1::Context>(services, connections_)) {}
+
+Acceptors::~Acceptors() {
+  CORE_CHECK(stopped());
+  CORE_CHECK(connections_.empty());
+}
+
+void Acceptors::add(int listener, const http::Endpoint& endpoint) {
+  acceptors_.push_back(std::make_unique<Acceptor>(*this, listener, endpoint));
+  acceptors_.back()->start();
+}
+
+void Acceptors::stop() {
+  stopping_ = true;
+  for (auto& acceptor : acceptors_) acceptor->stop();
+  announce_stopped();
+}
+
+bool Acceptors::stopped() const {
+  return std::all_of(acceptors_.begin(), acceptors_.end(),
+                     [](const auto& acceptor) { return acceptor->stopped(); });
+}
+
+void Acceptors::when_stopped(TurnTask* task) {
+  when_stopped_ = task;
+  announce_stopped();
+}
+
+void Acceptors::announce_stopped() {
+  if (stopping_ && when_stopped_ != nullptr && stopped()) services_.turn.post(*when_stopped_);
+}
+
+Acceptor::Acceptor(Acceptors& owner, int listener, const http::Endpoint& endpoint)
+    : owner_(owner),
+      listener_(listener),
+      endpoint_(endpoint),
+      operation_(
+          [](io::Operation& operation, int result) {
+            static_cast<AcceptOperation&>(operation).owner.on_accepted(result);
+          },
+          *this),
+      timer_([](io::Timer& timer) { static_cast<PauseTimer&>(timer).owner.start(); }, *this) {
+  const auto& bytes = endpoint.address.bytes;
+  const bool is_ip = endpoint.address.family == IpAddress::Family::kV4 ||
+                     endpoint.address.family == IpAddress::Family::kV6;
+  any_address_ =
+      is_ip && std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; });
+  // Accepted sockets inherit it, which saves a call for each.
+  const auto& settings =
+      owner.services_.sites.default_site(endpoint).settings.get<http::CoreSettings>();
+  if (is_ip && settings.tcp_nodelay) io::set_no_delay(listener, true);
+}
+
+void Acceptor::start() {
+  if (owner_.stopping_ || operation_.pending()) return;
+  if (!has_room()) return pause(kPauseForRoom);
+  owner_.services_.loop.accept(listener_, peer_, operation_);
+}
+
+void Acceptor::stop() {
+  owner_.services_.loop.cancel(timer_);
+  if (operation_.pending()) owner_.services_.loop.cancel(operation_);
+}
+
+// One line when the worker is full and one when it is not any more: a flood of connections must not
+// become a flood of lines.
+bool Acceptor::has_room() {
+  const BlockPool& blocks = owner_.services_.blocks;
+  const bool memory = blocks.in_use() < blocks.limit() / 100 * kBlocksPercentMax;
+  const bool room = owner_.connections_.size() < owner_.connections_max_ && memory;
+  if (room == !out_of_connections_) return room;
+  out_of_connections_ = !room;
+  if (!room) {
+    log(nullptr, LogLevel::kAlert, "{} {} are not enough, accepting on {} pauses",
+        owner_.connections_max_, memory ? "worker_connections" : "worker_connections' buffers",
+        endpoint_.text);
+  } else {
+    log(nullptr, LogLevel::kNotice, "accepting on {} again", endpoint_.text);
+  }
+  return room;
+}
+
+void Acceptor::pause(Milliseconds time) { owner_.services_.loop.schedule(timer_, time); }
+
+void Acceptor::on_accepted(int result) {
+  if (result >= 0) {
+    // Also one that the kernel gave us after stop(): nobody else would serve it.
+    if (std::exchange(out_of_descriptors_, false))
+      log(nullptr, LogLevel::kNotice, "accepting on {} again", endpoint_.text);
+    serve(result);
+  } else {
+    on_error(-result);
+  }
+  if (owner_.stopping_) return owner_.announce_stopped();
+  if (!timer_.scheduled()) start();
+}
+
+void Acceptor::on_error(int errno_value) {
+  switch (errno_value) {
+    case ECANCELED:
+    case EINTR:
+    case EAGAIN:
+    case ECONNABORTED:  // The client went away before it was accepted; and what accept(2) says of
+                        // the network beneath:
+    case ENETDOWN:
+    case EPROTO:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case EOPNOTSUPP:
+    case ENETUNREACH:
+    case EPERM:
+      return;  // A firewall rule.
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+      if (!std::exchange(out_of_descriptors_, true)) {
+        log_errno(nullptr, LogLevel::kCrit, errno_value, "accept4() failed, accepting on {} pauses",
+                  endpoint_.text);
+      }
+      return pause(kPause);
+    default:
+      log_errno(nullptr, LogLevel::kAlert, errno_value, "accept4() failed on {}", endpoint_.text);
+      return pause(kPause);
+  }
+}
+
+void Acceptor::serve(int fd) {
+  http::Services& services = owner_.services_;
+  http::ConnectionInfo info;
+  info.number = ++owner_.last_number_;
+  info.peer = IpAddress::from_sockaddr(reinterpret_cast<const sockaddr*>(&peer_));
+  info.local = endpoint_.address;
+  info.endpoint = &endpoint_;
+  info.accepted_ms = services.clock.now_ms();
+  if (any_address_) {
+    sockaddr_storage local{};
+    socklen_t length = sizeof local;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &length) == 0) {
+      info.local = IpAddress::from_sockaddr(reinterpret_cast<const sockaddr*>(&local));
+    }
+  }
+  services.counters.connection_accepted();
+  h1::Connection::serve(fd, info, *owner_.h1_);
+}
+
+}  // namespace corehttpd::proto

@@ -1,0 +1,24 @@
+// The seam to nghttp2: its callbacks forward to Connection and Stream, its sessions are made here with our limits.
+#pragma once
+
+#include <nghttp2/nghttp2.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "corehttpd/http/core_settings.h"
+
+namespace corehttpd::h2 {
+
+class Connection;
+
+inline constexpr std::size_t kFrameHeaderBytes = 9;  // RFC 9113 §4.1.
+
+// A server session whose first SETTINGS frame is queued. nullptr: out of memory.
+nghttp2_session* make_session(Connection& connection, const http::CoreSettings& settings);
+
+// Data provider of every response: source.ptr is the Stream.
+ssize_t read_data(nghttp2_session* session, std::int32_t stream_id, std::uint8_t* buffer, std::size_t length,
+                  std::uint32_t* data_flags, nghttp2_data_source* source, void* user_data);
+
+}  // namespace corehttpd::h2

@@ -1,0 +1,307 @@
+#include "proto/h2/connection.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "corehttpd/http/site.h"
+#include "corehttpd/proto/h2.h"
+#include "proto/h2/callbacks.h"
+
+namespace corehttpd::h2 {
+namespace {
+
+// Time for requests that crossed the shutdown notice: more than any round trip (RFC 9113 §6.8 asks for one).
+constexpr Milliseconds kDrainNoticeMs = 1000;
+// What is read and dropped of a peer that goes on sending after our end.
+constexpr std::size_t kLingerBytesMax = 1024 * 1024;
+
+}  // namespace
+
+Connection::Connection(int fd, const http::ConnectionInfo& info, http::Services& services, proto::ConnectionSet& set)
+    : fd_(fd), info_(info), services_(services),
+      settings_(services.sites.default_site(*info.endpoint).settings.get<http::CoreSettings>()),
+      output_(services.blocks),
+      send_([](io::Operation& operation, int result) { static_cast<SendOperation&>(operation).connection.on_sent(result); },
+            *this),
+      receive_(*this, [](io::ReceiveState& state) { static_cast<Receive&>(state).connection.post(); }, *this),
+      tick_([](io::Timer& timer) { static_cast<Tick&>(timer).connection.on_tick(); }, *this),
+      turn_([](TurnTask& task) { static_cast<Task&>(task).connection.on_turn(); }, *this),
+      destroy_([](TurnTask& task) { delete &static_cast<Task&>(task).connection; }, *this) {
+  set.add(*this);
+  services.counters.activity(http::Counters::Activity::kWaiting, +1);
+}
+
+void Connection::begin(std::span<const std::byte> received) {
+  begun_ms_ = idle_since_ms_ = now_ms();
+  session_ = make_session(*this, settings_);
+  if (session_ == nullptr) {
+    close_asked_ = true;
+    return post();
+  }
+  services_.loop.receive(fd_, receive_);
+  need_tick(begun_ms_ + settings_.client_header_timeout);
+  post();
+  if (!received.empty()) feed(received);
+}
+
+void Connection::append_to(std::string& line) const {
+  char text[IpAddress::kTextMax];
+  line.append(", client: ").append(info_.peer.format(text)).append(", server: ").append(info_.endpoint->text);
+}
+
+// --- Input.
+
+void Connection::on_received(std::span<const std::byte> data) {
+  poll_only_ = false;
+  if (data.empty()) {
+    // Half-closed connections serve nobody: a client that has gone must not keep PHP working for it.
+    peer_gone_ = true;
+    lost_ = {Code::kClosed, Party::kClient, 0, "client closed the connection"};
+    return post();
+  }
+  if (session_ != nullptr && state_ != State::kLingering) return feed(data);
+  lingered_bytes_ += data.size();
+  if (lingered_bytes_ > kLingerBytesMax) peer_gone_ = true;
+  if (peer_gone_) post();
+}
+
+void Connection::on_receive_error(int errno_value) {
+  peer_gone_ = true;
+  lost_ = error_from_errno(errno_value, "recv()");
+  lost_.party = Party::kClient;
+  post();
+}
+
+void Connection::feed(std::span<const std::byte> data) {
+  const ssize_t used =
+      nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(data.data()), data.size());
+  if (used < 0) fail(static_cast<int>(used));
+  post();
+}
+
+bool Connection::abuse(Budget& budget, std::uint32_t tokens) {
+  if (budget.spend(now_ms(), tokens)) return false;
+  if (!abusive_) log_in(settings_.error_log, LogLevel::kInfo, *this, 0, "http2 flood detected");
+  abusive_ = true;
+  return true;
+}
+
+// Charges frames before they are processed: what is answered, looked at or carries nothing.
+int Connection::on_begin_frame(const nghttp2_frame_hd& header) {
+  if (header.type != NGHTTP2_CONTINUATION) headers_since_ms_ = -1;
+  std::uint32_t tokens = 0;
+  switch (header.type) {
+    case NGHTTP2_DATA:
+      if (header.length == 0 && (header.flags & NGHTTP2_FLAG_END_STREAM) == 0) tokens = 5;
+      break;
+    case NGHTTP2_HEADERS:
+    case NGHTTP2_RST_STREAM:  // Counted by what they lead to.
+      break;
+    case NGHTTP2_SETTINGS:
+      tokens = (header.flags & NGHTTP2_FLAG_ACK) != 0 ? 1 : 20;
+      break;
+    case NGHTTP2_PING:
+      tokens = 4;
+      break;
+    case NGHTTP2_CONTINUATION:
+      tokens = header.length == 0 ? 250 : 1;
+      break;
+    default:
+      tokens = 1;
+      break;
+  }
+  return tokens != 0 && abuse(control_, tokens) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+int Connection::on_begin_headers(const nghttp2_frame& frame) {
+  headers_since_ms_ = now_ms();
+  need_tick(headers_since_ms_ + settings_.client_header_timeout);
+  if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+  Stream* stream = Stream::make(*this, frame.hd.stream_id);
+  streams_.push_back(*stream);
+  nghttp2_session_set_stream_user_data(session_, frame.hd.stream_id, stream);
+  last_stream_id_ = frame.hd.stream_id;
+  ++open_streams_;
+  ++alive_streams_;
+  set_active(true);
+  return 0;
+}
+
+int Connection::on_frame(const nghttp2_frame& frame) {
+  preface_seen_ = true;  // The library accepts nothing but SETTINGS as the first frame.
+  auto* stream = static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_, frame.hd.stream_id));
+  const bool end = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+  switch (frame.hd.type) {
+    case NGHTTP2_HEADERS:
+      headers_since_ms_ = -1;
+      if (stream == nullptr) break;
+      if (frame.headers.cat == NGHTTP2_HCAT_REQUEST) {
+        count_request();
+        stream->on_head_complete(end);
+      } else if (end) {
+        stream->on_body_end();
+      }
+      break;
+    case NGHTTP2_DATA:
+      if (stream != nullptr && end) stream->on_body_end();
+      break;
+    case NGHTTP2_RST_STREAM:
+      if (stream != nullptr && !stream->response_ended() && abuse(resets_, 1)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+      break;
+    default:
+      break;
+  }
+  return 0;
+}
+
+void Connection::on_invalid_frame(const nghttp2_frame& frame) {
+  if (frame.hd.type == NGHTTP2_HEADERS) headers_since_ms_ = -1;
+}
+
+void Connection::count_request() {
+  ++info_.requests;
+  const bool old = now_ms() - info_.accepted_ms >= settings_.keepalive_time;
+  if (info_.requests >= settings_.keepalive_requests || old) drain_asked_ = true;
+}
+
+void Connection::on_stream_closed(Stream& stream, std::uint32_t error_code) {
+  --open_streams_;
+  stream.on_closed(error_code);
+  stream.set_end_position(output_.appended());
+  finishing_.push_back(stream);
+  post();
+}
+
+// --- Life.
+
+void Connection::on_turn() {
+  // Other connections' and exchanges' tasks of this turn may still have something for us: one more round lets it leave in the same send.
+  if (!settled_) {
+    settled_ = true;
+    return post();
+  }
+  settled_ = false;
+  if (state_ == State::kClosed) return release_if_idle();
+  if (close_asked_ || peer_gone_) return shut(lost_);
+  if (drain_asked_ && state_ == State::kServing) begin_drain();
+  List<Stream, PendingTag> batch;
+  batch.splice_back(pending_);
+  while (Stream* stream = batch.pop_front()) stream->run_pending();
+  pump();
+  retire_streams();
+  set_active(!idle());
+  const bool done = session_ == nullptr || (nghttp2_session_want_read(session_) == 0 && nghttp2_session_want_write(session_) == 0);
+  if (done && state_ < State::kLingering && output_.empty() && !send_.pending()) linger();
+}
+
+void Connection::drain() {
+  drain_asked_ = true;
+  post();
+}
+
+void Connection::close_now() {
+  close_asked_ = true;
+  lost_ = {Code::kCancelled, Party::kSelf, 0, "shutting down"};
+  post();
+}
+
+void Connection::begin_drain() {
+  state_ = State::kDraining;
+  if (session_ == nullptr) return;
+  nghttp2_submit_shutdown_notice(session_);
+  final_goaway_ms_ = now_ms() + kDrainNoticeMs;
+  need_tick(final_goaway_ms_);
+}
+
+void Connection::finish_drain() {
+  state_ = State::kEnding;
+  nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
+                        nullptr, 0);
+  post();
+}
+
+void Connection::lose_streams(const Error& error) {
+  while (Stream* stream = streams_.first()) {
+    stream->on_connection_lost(error);
+    stream->set_end_position(output_.appended());
+    finishing_.push_back(*stream);
+  }
+  open_streams_ = 0;
+}
+
+// The library has given up on the session; it can't frame any more, so the farewell is made here.
+void Connection::fail(int library_error) {
+  std::uint32_t code = NGHTTP2_INTERNAL_ERROR;
+  if (abusive_ || library_error == NGHTTP2_ERR_FLOODED || library_error == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS) {
+    code = NGHTTP2_ENHANCE_YOUR_CALM;
+  } else if (library_error == NGHTTP2_ERR_BAD_CLIENT_MAGIC || library_error == NGHTTP2_ERR_PROTO) {
+    code = NGHTTP2_PROTOCOL_ERROR;
+  }
+  log_in(settings_.error_log, LogLevel::kInfo, *this, 0, "closing HTTP/2 connection: {}", nghttp2_strerror(library_error));
+  give_up(code);
+}
+
+void Connection::give_up(std::uint32_t error_code) {
+  lose_streams(Error{Code::kReset, Party::kClient, static_cast<std::int32_t>(error_code), "HTTP/2 connection error"});
+  nghttp2_session_del(session_);
+  session_ = nullptr;
+  state_ = State::kEnding;
+  std::uint8_t frame[kFrameHeaderBytes + 8] = {0, 0, 8, NGHTTP2_GOAWAY};
+  const auto put = [&frame](std::size_t at, std::uint32_t value) {
+    for (int i = 0; i < 4; ++i) frame[at + i] = static_cast<std::uint8_t>(value >> (24 - 8 * i));
+  };
+  put(kFrameHeaderBytes, static_cast<std::uint32_t>(last_stream_id_));
+  put(kFrameHeaderBytes + 4, error_code);
+  if (!output_.append_copy(std::as_bytes(std::span(frame)))) close_asked_ = true;
+  post();
+}
+
+void Connection::linger() {
+  if (settings_.lingering_close == http::CoreSettings::Lingering::kOff) return shut(lost_);
+  state_ = State::kLingering;
+  ::shutdown(fd_, SHUT_WR);
+  linger_until_ms_ = now_ms() + settings_.lingering_timeout;
+  need_tick(linger_until_ms_);
+}
+
+void Connection::shut(const Error& error) {
+  state_ = State::kClosed;
+  lost_ = error;
+  lose_streams(error);
+  if (session_ != nullptr) nghttp2_session_del(session_);
+  session_ = nullptr;
+  services_.loop.cancel(tick_);
+  if (receive_.armed()) services_.loop.receive_stop(receive_);
+  if (send_.pending()) {
+    ::shutdown(fd_, SHUT_RDWR);  // A send that waits for room ends at once.
+    services_.loop.cancel(send_);
+  }
+  release_if_idle();
+}
+
+void Connection::release_if_idle() {
+  if (send_.pending() || !receive_.idle()) return;
+  if (fd_ >= 0) {
+    set_active(false);
+    services_.counters.activity(http::Counters::Activity::kWaiting, -1);
+    services_.counters.connection_closed();
+    ::close(std::exchange(fd_, -1));
+    output_.clear();
+    while (Stream* stream = finishing_.pop_front()) stream->on_flushed(false);
+  }
+  if (alive_streams_ == 0) services_.turn.post_destroy(destroy_);
+}
+
+void Connection::on_stream_destroyed() {
+  --alive_streams_;
+  if (state_ == State::kClosed) release_if_idle();
+}
+
+void take_over(int fd, const http::ConnectionInfo& info, http::Services& services, std::span<const std::byte> received,
+               proto::ConnectionSet& set) {
+  (new Connection(fd, info, services, set))->begin(received);
+}
+
+}  // namespace corehttpd::h2
