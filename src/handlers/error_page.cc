@@ -221,7 +221,7 @@ constexpr conf::Directive kDirectives[] = {
 };
 static_assert(conf::well_formed(kDirectives));
 
-constexpr conf::Module kModule = conf::module<ErrorPageSettings>("handlers", kDirectives);
+constexpr conf::Module kModule = conf::module<ErrorPageSettings>("error_page", kDirectives);
 
 }  // namespace
 
