@@ -77,7 +77,7 @@ int Master::run() {
     reap();
     respawn_due();
   }
-  sockets_.unlink_unix();
+  sockets_.close_all();
   ::unlink(pid_path_.c_str());
   log(nullptr, LogLevel::kNotice, "exit");
   return exit_status_;
@@ -147,8 +147,10 @@ int Master::run_alone() {
   const WorkerSetup setup{*configuration_, sockets_.descriptors(configuration_->object<route::Tree>()->listeners()), *counters_,
                           counters_->take_slot(), 0, Identity{}, -1};
   const int status = run_worker(setup);
+  sockets_.close_all();
   ::unlink(pid_path_.c_str());
-  return status;
+  // As every worker ends: destructors would only add ways to crash.
+  ::_exit(status);
 }
 
 std::uint32_t Master::wanted_workers() const {
@@ -294,10 +296,11 @@ void Master::reload() {
   ++generation_;
   paused_ = false;
   respawns_.clear();
-  if (!start_workers()) log(nullptr, LogLevel::kAlert, "not all workers of the new configuration could be started");
-  signal_workers(SIGQUIT, true);
+  // Before the fork: new workers would hold what only the old generation uses, and a removed address would stay open.
   sockets_.keep_only(configuration_->object<route::Tree>()->listeners());
   close_logs(*old->object<http::LogFiles>());
+  if (!start_workers()) log(nullptr, LogLevel::kAlert, "not all workers of the new configuration could be started");
+  signal_workers(SIGQUIT, true);
 }
 
 void Master::reopen_logs() {

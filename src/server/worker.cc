@@ -80,6 +80,7 @@ class Worker {
 
  private:
   void start_draining();
+  void end_if_drained();
   void read_channel();
   void reopen(const ReceivedMessage& received);
   void reopen_alone();
@@ -128,7 +129,7 @@ Worker::Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descripto
       services_{loop, loop.turn(), loop.blocks(), loop.clock(), *setup.configuration.object<route::Tree>(), error_pages_,
                 access_log_, setup.counters, transforms()},
       acceptors_(services_, connection_limit(descriptors)),
-      emptied_([](Worker& w) { w.done_ = w.draining_; }, *this),
+      emptied_([](Worker& w) { w.end_if_drained(); }, *this),
       shutdown_timer_([](Worker& w) { w.acceptors_.connections().close_now(); }, *this),
       channel_poll_(*this) {
   services_.files = &files_;
@@ -179,9 +180,16 @@ void Worker::start_draining() {
   set_title("corehttpd: worker process is shutting down");
   services_.draining = true;
   acceptors_.stop();
+  acceptors_.when_stopped(&emptied_);
   acceptors_.connections().when_empty(&emptied_);
   acceptors_.connections().drain();
   if (settings_.worker_shutdown_timeout > 0) loop_.schedule(shutdown_timer_, settings_.worker_shutdown_timeout);
+}
+
+// Asked again when it is so: the kernel may still hand over a connection after stop(), and one that changes its protocol is in no set
+// for a moment.
+void Worker::end_if_drained() {
+  done_ = draining_ && acceptors_.stopped() && acceptors_.connections().empty();
 }
 
 void Worker::finish_logs() {
@@ -257,11 +265,12 @@ int run_worker(const WorkerSetup& setup) {
   }
   g_loop = loop->get();
   install_signals(setup.channel < 0);
-  Worker worker(setup, **loop, descriptors);
-  const int status = worker.run();
+  // Never destroyed: everything is about to vanish with the process, and destructors would only add ways to crash.
+  auto* worker = new Worker(setup, **loop, descriptors);
+  const int status = worker->run();
   g_loop = nullptr;
-  // Everything is about to vanish with the process; running destructors would only add ways to crash.
-  ::_exit(status);
+  (void)loop->release();
+  return status;
 }
 
 }  // namespace corehttpd::server

@@ -157,6 +157,7 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   Milliseconds final_goaway_ms_ = 0;
   Milliseconds linger_until_ms_ = 0;
   std::size_t lingered_bytes_ = 0;
+  std::uint64_t head_bytes_ = 0;        // Frames of the header block that comes in, as received.
   bool preface_seen_ = false;
   bool abusive_ = false;
   bool drain_asked_ = false;

@@ -77,7 +77,8 @@ bool Stream::on_field(std::string_view name, std::string_view value) {
   return !builder_.far_too_large();
 }
 
-void Stream::on_head_complete(bool end_of_stream) {
+void Stream::on_head_complete(bool end_of_stream, std::uint64_t frame_bytes) {
+  exchange_.request().head_bytes = frame_bytes;
   started_ = true;
   end_received_ = end_delivered_ = end_of_stream;
   const std::uint16_t status = builder_.finish(!end_of_stream);
