@@ -118,6 +118,12 @@ const ErrorPage* find_page(const ErrorPageSettings& settings, std::uint16_t stat
 
 }  // namespace
 
+bool ErrorPages::has_page(const Exchange& exchange, std::uint16_t status) const {
+  const auto* state = exchange.find_state<ErrorPageState>();
+  if ((state != nullptr && state->used) || !exchange.may_redirect()) return false;
+  return find_page(exchange.settings<ErrorPageSettings>(), status) != nullptr;
+}
+
 StepOutcome ErrorPages::respond(Exchange& exchange, std::uint16_t status) {
   if (status == 444 || status == 499) {
     exchange.response().status = status;
