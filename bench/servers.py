@@ -61,7 +61,7 @@ class Server:
         self.name, self.port, self.state, self.www = name, free_port(), Path(state), Path(www)
         self.process = None
         self.state.mkdir(parents=True, exist_ok=True)
-        self.state.chmod(0o755)
+        self.state.chmod(0o777)  # Some peers open their logs as the user they become.
 
     def command(self):
         raise NotImplementedError
@@ -171,7 +171,7 @@ server.username = "www-data"
 server.groupname = "www-data"
 server.max-connections = 8192
 server.max-fds = 20000
-server.max-keep-alive-requests = 1000000
+server.max-keep-alive-requests = 65535
 server.errorlog = "{self.inside}/error.log"
 mimetype.assign = ( ".html" => "text/html" )
 ''')

@@ -120,8 +120,8 @@ const ErrorPage* find_page(const ErrorPageSettings& settings, std::uint16_t stat
 
 bool ErrorPages::has_page(const Exchange& exchange, std::uint16_t status) const {
   const auto* state = exchange.find_state<ErrorPageState>();
-  if ((state != nullptr && state->used) || !exchange.may_redirect()) return false;
-  return find_page(exchange.settings<ErrorPageSettings>(), status) != nullptr;
+  const bool used = state != nullptr && state->used;
+  return !used && exchange.may_redirect() && find_page(exchange.settings<ErrorPageSettings>(), status) != nullptr;
 }
 
 StepOutcome ErrorPages::respond(Exchange& exchange, std::uint16_t status) {
@@ -221,7 +221,7 @@ constexpr conf::Directive kDirectives[] = {
 };
 static_assert(conf::well_formed(kDirectives));
 
-constexpr conf::Module kModule = conf::module<ErrorPageSettings>("handlers", kDirectives);
+constexpr conf::Module kModule = conf::module<ErrorPageSettings>("error_page", kDirectives);
 
 }  // namespace
 

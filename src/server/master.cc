@@ -85,15 +85,15 @@ int Master::run() {
 
 bool Master::load_first() {
   conf::Diagnostics diagnostics;
-  configuration_ = load(options_, diagnostics);
-  std::fputs(diagnostics.format_all().c_str(), stderr);
+  configuration_ = load(options_, diagnostics, line_.error_log);
+  if (!diagnostics.all().empty()) std::fprintf(stderr, "%s\n", diagnostics.format_all().c_str());
   if (configuration_ == nullptr) return false;
   std::string message;
   if (!prepare(*configuration_, message)) {
     std::fprintf(stderr, "corehttpd: [emerg] %s\n", message.c_str());
     return false;
   }
-  set_process_log(configuration_->root.get<http::CoreSettings>().error_log);
+  set_process_log(process_log_of(*configuration_));
   return create_counters();
 }
 
@@ -276,7 +276,7 @@ void Master::stop(int signal) {
 void Master::reload() {
   log(nullptr, LogLevel::kNotice, "reconfiguring");
   conf::Diagnostics diagnostics;
-  auto fresh = load(options_, diagnostics);
+  auto fresh = load(options_, diagnostics, line_.error_log);
   for (const conf::Diagnostic& d : diagnostics.all()) {
     const LogLevel level = d.severity == conf::Severity::kError     ? LogLevel::kEmerg
                            : d.severity == conf::Severity::kWarning ? LogLevel::kWarn
@@ -290,7 +290,7 @@ void Master::reload() {
     return;
   }
   auto old = std::exchange(configuration_, std::move(fresh));
-  set_process_log(configuration_->root.get<http::CoreSettings>().error_log);
+  set_process_log(process_log_of(*configuration_));
   ++generation_;
   paused_ = false;
   respawns_.clear();

@@ -3,6 +3,7 @@
 
 #include "corehttpd/http/exchange.h"
 #include "corehttpd/transform/transforms.h"
+#include "transform/gzip_variant.h"
 #include "transform/refusal.h"
 
 namespace corehttpd::transform {
@@ -30,6 +31,7 @@ class Conditional final : public http::Transform {
     if (body != nullptr) body->cancel();
     // ETag, Last-Modified, Vary, Cache-Control… stay: they are what the client's copy is updated
     // by.
+    describe_variant(exchange);
     head.status = 304;
     head.reason = {};
     drop_representation(head);

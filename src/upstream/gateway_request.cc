@@ -53,6 +53,7 @@ http::StepOutcome GatewayRequest::begin() {
   exchange_->arena().on_reset(
       this, [](void* self) { static_cast<GatewayRequest*>(self)->exchange_gone(); });
   exchange_->on_abort(abort_hook_);
+  exchange_->set_ends_with_client(!settings().ignore_client_abort);
   attempts_ = &exchange_->state<Attempts>();
   const http::RequestHead& request = exchange_->request();
   // Without a length the origin could not be told one: such a body is always buffered.

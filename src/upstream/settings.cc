@@ -1,6 +1,7 @@
 #include "corehttpd/upstream/settings.h"
 
 #include "corehttpd/base/text.h"
+#include "corehttpd/conf/compiler.h"
 #include "corehttpd/http/fields.h"
 #include "corehttpd/http/temp_paths.h"
 

@@ -152,7 +152,7 @@ constexpr FastcgiStep kStep;
 
 const conf::Module& fastcgi_module() {
   static constexpr conf::Module kModule =
-      conf::module<Settings>("handlers/gateway", kDirectives, resolve_targets);
+      conf::module<Settings>("fastcgi", kDirectives, resolve_targets);
   return kModule;
 }
 

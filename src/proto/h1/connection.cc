@@ -131,6 +131,9 @@ void Connection::settle() {
     }
   } else {
     set_activity(http::Counters::Activity::kWriting);
+    if (end_of_input_ && requests_.front().exchange.ends_with_client()) {
+      return lose(Error{Code::kClosed, Party::kClient, 0, "client prematurely closed connection"});
+    }
     const auto& settings = requests_.back().exchange.settings<http::CoreSettings>();
     if (send_operation().pending()) {
       wait_for(Wait::kSend, settings.send_timeout, send_progress_);

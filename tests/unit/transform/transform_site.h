@@ -4,6 +4,7 @@
 #include <string>
 
 #include "corehttpd/handlers/files.h"
+#include "corehttpd/transform/gzip.h"
 #include "corehttpd/transform/transforms.h"
 #include "support/file_site.h"
 
@@ -12,9 +13,10 @@ namespace corehttpd::transform {
 inline test::FileSite make_site(const std::string& text) {
   return test::FileSite(
       "root $DIR; " + text,
-      {&assets::module(), &handlers::index_module(), &fields_module(), &charset_module()},
+      {&assets::module(), &handlers::index_module(), &fields_module(), &charset_module(),
+       &gzip_module()},
       {handlers::index(), handlers::static_file()},
-      {&conditional(), &fields(), &charset(), &range()});
+      {&conditional(), &fields(), &charset(), &gzip(), &range()});
 }
 
 }  // namespace corehttpd::transform
