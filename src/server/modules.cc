@@ -92,4 +92,9 @@ std::unique_ptr<conf::Configuration> load(const conf::Options& options, conf::Di
   return conf::compile(options, modules(), diagnostics, prepare);
 }
 
+std::unique_ptr<conf::Configuration> load_text(std::string_view text, const conf::Options& options,
+                                               conf::Diagnostics& diagnostics) {
+  return conf::compile_text(text, options, modules(), diagnostics, prepare);
+}
+
 }  // namespace corehttpd::server
