@@ -132,4 +132,9 @@ const LogTarget* process_log_of(const conf::Configuration& configuration) {
   return fallback == nullptr ? nullptr : &fallback->target;
 }
 
+std::unique_ptr<conf::Configuration> load_text(std::string_view text, const conf::Options& options,
+                                               conf::Diagnostics& diagnostics) {
+  return conf::compile_text(text, options, modules(), diagnostics, prepare);
+}
+
 }  // namespace corehttpd::server
