@@ -56,6 +56,7 @@ def pss_kib(pids):
 
 class Server:
     """name, a way to start, and where its files are."""
+    must_be_fresh = False  # No file cache is configured: a changed file has to be seen at once.
 
     def __init__(self, name, state, www):
         self.name, self.port, self.state, self.www = name, free_port(), Path(state), Path(www)
@@ -125,6 +126,7 @@ class Corehttpd(Server):
         self.binary = binary
         text = NGINX_LIKE.format(state=self.state, port=self.port, www=self.www, main='worker_rlimit_nofile 20000;',
                                  log=f'{self.state}/access.log' if log else 'off')
+        self.must_be_fresh = not cache
         if not cache:
             text = '\n'.join(line for line in text.splitlines() if 'open_file_cache' not in line)
         (self.state / 'server.conf').write_text(text)

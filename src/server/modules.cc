@@ -19,6 +19,7 @@
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/log_files.h"
 #include "corehttpd/route/tree.h"
+#include "corehttpd/transform/gzip.h"
 #include "corehttpd/transform/transforms.h"
 #include "corehttpd/upstream/gateway.h"
 #include "corehttpd/upstream/peers.h"
@@ -79,6 +80,7 @@ std::span<const conf::Module* const> modules() {
       &handlers::access_log_module(),
       &transform::fields_module(),
       &transform::charset_module(),
+      &transform::gzip_module(),
       &conf::later_module(),
   };
   return kModules;
@@ -87,7 +89,7 @@ std::span<const conf::Module* const> modules() {
 // nginx's order of header filters.
 std::span<const http::Transform* const> transforms() {
   static const std::array kTransforms = {
-      &transform::conditional(), &transform::fields(), &transform::charset(), &transform::range(),
+      &transform::conditional(), &transform::fields(), &transform::charset(), &transform::gzip(), &transform::range(),
   };
   return kTransforms;
 }
@@ -128,6 +130,11 @@ const LogTarget* process_log_of(const conf::Configuration& configuration) {
   if (const LogTarget* own = configuration.root.get<http::CoreSettings>().error_log) return own;
   const DefaultLog* fallback = configuration.object<DefaultLog>();
   return fallback == nullptr ? nullptr : &fallback->target;
+}
+
+std::unique_ptr<conf::Configuration> load_text(std::string_view text, const conf::Options& options,
+                                               conf::Diagnostics& diagnostics) {
+  return conf::compile_text(text, options, modules(), diagnostics, prepare);
 }
 
 }  // namespace corehttpd::server

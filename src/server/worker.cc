@@ -73,6 +73,15 @@ void pin(std::uint32_t number) {
   }
 }
 
+// A quarter of the machine's memory for buffers, shared out to the workers; never less than 64 MiB each.
+std::size_t block_budget(const ServerSettings& settings) {
+  const auto pages = static_cast<std::size_t>(std::max(::sysconf(_SC_PHYS_PAGES), 1L));
+  const auto page_bytes = static_cast<std::size_t>(std::max(::sysconf(_SC_PAGESIZE), 4096L));
+  const std::size_t workers = settings.worker_processes == 0 ? available_cpus() : settings.worker_processes;
+  constexpr std::size_t kBytesMin = std::size_t{64} * 1024 * 1024;
+  return std::max(pages * page_bytes / 4 / workers, kBytesMin) / BlockPool::kBlockBytes;
+}
+
 class Worker {
  public:
   Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descriptors);
@@ -258,7 +267,9 @@ int run_worker(const WorkerSetup& setup) {
   if (!settings.working_directory.empty() && ::chdir(std::string(settings.working_directory).c_str()) != 0) {
     log_errno(nullptr, LogLevel::kAlert, errno, "chdir(\"{}\") failed", settings.working_directory);
   }
-  auto loop = io::make_ring_loop({});
+  io::RingOptions ring;
+  ring.blocks_limit = block_budget(settings);
+  auto loop = io::make_ring_loop(ring);
   if (!loop) {
     log_errno(nullptr, LogLevel::kEmerg, loop.error().detail, "{}", io::explain_ring_failure(loop.error().detail));
     return kFatalExit;

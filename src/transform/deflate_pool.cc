@@ -5,8 +5,9 @@
 namespace corehttpd::transform {
 namespace {
 
-constexpr int kGzipWindowBits = 15 + 16;  // The largest window; + 16: with gzip's header and trailer.
-constexpr int kMemoryLevel = 8;           // zlib's default.
+constexpr int kGzipWindowBits =
+    15 + 16;                     // The largest window; + 16: with gzip's header and trailer.
+constexpr int kMemoryLevel = 8;  // zlib's default.
 
 void destroy(z_stream* stream) {
   deflateEnd(stream);

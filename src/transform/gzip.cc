@@ -24,8 +24,8 @@ bool type_matches(const GzipSettings& settings, std::string_view content_type) {
   });
 }
 
-// The response itself is worth it, whoever asked: the same for every client, so that Vary is told to
-// all of them. 206 is not among the statuses: a part of a body is never compressed.
+// The response itself is worth it, whoever asked: the same for every client, so that Vary is told
+// to all of them. 206 is not among the statuses: a part of a body is never compressed.
 bool is_compressible(const GzipSettings& settings, const http::ResponseHead& head) {
   if (!settings.on) return false;
   if (head.status != 200 && head.status != 403 && head.status != 404) return false;
@@ -90,7 +90,8 @@ bool client_wants_it(const GzipSettings& settings, Exchange& exchange) {
   const http::RequestHead& request = exchange.request();
   const std::string_view accepted =
       request.fields.joined(exchange.arena(), FieldName::kAcceptEncoding, ", ");
-  if (!accepts_gzip(accepted) || request.version < settings.version_min) return false;
+  const auto version_min = settings.http10 ? http::Version::k10 : http::Version::k11;
+  if (!accepts_gzip(accepted) || request.version < version_min) return false;
   if (is_disabled_for(settings, request.fields.value(FieldName::kUserAgent))) return false;
   return request.fields.find(FieldName::kVia) == nullptr ||
          allowed_through_proxy(settings, exchange);
@@ -116,7 +117,8 @@ class Gzip final : public http::Transform {
     if (exchange.is_subrequest() || !is_compressible(settings, head)) return body;
     head.vary_accept_encoding |= settings.vary;
     if (!client_wants_it(settings, exchange)) return body;
-    // A HEAD tells what a GET would (RFC 9110 §9.3.2); another response without a body stays as it is.
+    // A HEAD tells what a GET would (RFC 9110 §9.3.2); another response without a body stays as it
+    // is.
     if (body == nullptr && exchange.request().method != http::Method::kHead) return body;
     http::BodySource* source = body;
     if (body != nullptr && exchange.request().method != http::Method::kHead) {

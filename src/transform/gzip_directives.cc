@@ -57,9 +57,9 @@ bool set_proxied(const Setting& s) {
 
 bool set_http_version(const Setting& s) {
   if (s.word(0) == "1.0") {
-    settings_of(s).version_min = http::Version::k10;
+    settings_of(s).http10 = true;
   } else if (s.word(0) == "1.1") {
-    settings_of(s).version_min = http::Version::k11;
+    settings_of(s).http10 = false;
   } else {
     return conf::fail_choice(s, 0, "1.0, 1.1");
   }

@@ -16,8 +16,8 @@ using http::ReadOutcome;
 constexpr std::size_t kInputPerReadMax = 128 * 1024;
 constexpr std::size_t kInnerReadBytes = 64 * 1024;
 
-// Pulls from inner, compresses into one block of the pool at a time. Holds at most that block and the
-// segments of one inner read.
+// Pulls from inner, compresses into one block of the pool at a time. Holds at most that block and
+// the segments of one inner read.
 class GzipSource final : public http::BodySource {
  public:
   GzipSource(http::BodySource& inner, BlockPool& blocks, z_stream* stream)
@@ -57,7 +57,7 @@ class GzipSource final : public http::BodySource {
   std::size_t used_ = 0, given_ = 0;
   std::size_t taken_ = 0;  // Input bytes of this read().
   State state_ = State::kOpen;
-  bool dirty_ = false;     // Input has gone in since the last flush.
+  bool dirty_ = false;  // Input has gone in since the last flush.
   bool inner_ended_ = false;
 };
 

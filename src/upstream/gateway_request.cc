@@ -53,8 +53,6 @@ http::StepOutcome GatewayRequest::begin() {
   exchange_->arena().on_reset(
       this, [](void* self) { static_cast<GatewayRequest*>(self)->exchange_gone(); });
   exchange_->on_abort(abort_hook_);
-  // A subrequest has no client of its own: it works for the main request's.
-  exchange_->main().set_ends_with_client(!settings().ignore_client_abort);
   attempts_ = &exchange_->state<Attempts>();
   const http::RequestHead& request = exchange_->request();
   // Without a length the origin could not be told one: such a body is always buffered.
@@ -85,6 +83,7 @@ void GatewayRequest::begin_attempt() {
   send_error_ = 0;
   diagnostics_bytes_ = 0;
   state_ = State::kConnecting;
+  exchange_->set_ends_with_client(!settings().ignore_client_abort);
   connection_ = OriginConnection::open(loop_, *this, peer->address,
                                        {.connect_timeout = settings().connect_timeout,
                                         .send_timeout = settings().send_timeout,

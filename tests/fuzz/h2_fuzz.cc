@@ -1,5 +1,6 @@
-// Bytes of a client after its preface into an HTTP/2 connection, over the simulated loop. The first byte chooses how the loop cuts and
-// delays transfers. Nothing may crash, leak, or be left open when the client has gone.
+// Bytes of a client after its preface into an HTTP/2 connection, over the simulated loop. The first
+// byte chooses how the loop cuts and delays transfers. Nothing may crash, leak, or be left open
+// when the client has gone.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -51,10 +52,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace corehttpd;
   if (size == 0) return 0;
   const std::uint8_t mode = data[0];
-  h2::testing::Worker worker({.seed = mode, .short_transfers = (mode & 1) != 0, .delays = (mode & 2) != 0});
+  h2::testing::Worker worker(
+      {.seed = mode, .short_transfers = (mode & 1) != 0, .delays = (mode & 2) != 0});
   h2::testing::add_handlers(worker);
   io::SimPeer& peer = worker.loop.connect_pair();
-  h2::take_over(peer.fd(), worker.info, worker.services, std::as_bytes(std::span(h2::kPreface, h2::kPrefaceBytes)), worker.set);
+  h2::take_over(peer.fd(), worker.info, worker.services,
+                std::as_bytes(std::span(h2::kPreface, h2::kPrefaceBytes)), worker.set);
   peer.push({reinterpret_cast<const char*>(data + 1), size - 1});
   worker.loop.run_until_blocked();
   peer.take();

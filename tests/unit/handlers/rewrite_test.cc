@@ -248,7 +248,10 @@ TEST_F(Rewrite, EmptyAndClimbingUrisAreRefused) {
 
 TEST_F(Rewrite, WordPressAndOthers) {
   const std::string_view text = R"(
-      location / { if (!-e /nonexistent$uri) { rewrite ^/(.*)$ /index.php?q=$1 last; } answer static; }
+      location / {
+        if (!-e /nonexistent$uri) { rewrite ^/(.*)$ /index.php?q=$1 last; }
+        answer static;
+      }
       location ~ \.php$ { answer "php $args"; })";
   EXPECT_EQ(get(text, "/2024/05/post?x=1"), "200 php q=2024/05/post&x=1");
 }

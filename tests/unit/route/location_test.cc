@@ -27,7 +27,8 @@ TEST(Location, TheDocumentationsExample) {
 TEST(Location, FormsOfOneWord) {
   auto sites = TestSites::server(R"(
       location =/a { answer exact; } location ^~/b { answer stop; }
-      location ~\.x$ { answer regex; } location ~*\.y$ { answer iregex; } location / { answer p; })");
+      location ~\.x$ { answer regex; } location ~*\.y$ { answer iregex; }
+      location / { answer p; })");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   EXPECT_EQ(sites.get("/a"), "200 exact");
   EXPECT_EQ(sites.get("/a/"), "200 p");
@@ -40,7 +41,8 @@ TEST(Location, FormsOfOneWord) {
 TEST(Location, LongestPrefixWhateverTheOrder) {
   auto sites = TestSites::server(R"(
       location /ab { answer ab; } location /abc/d { answer abcd; } location /a { answer a; }
-      location /abc { answer abc; } location /abd { answer abd; } location = /abc { answer =abc; })");
+      location /abc { answer abc; } location /abd { answer abd; }
+      location = /abc { answer =abc; })");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   EXPECT_EQ(sites.get("/abc"), "200 =abc");
   EXPECT_EQ(sites.get("/abcd"), "200 abc");
@@ -62,7 +64,8 @@ TEST(Location, BytesAboveAsciiSortAsBytes) {
 
 TEST(Location, FirstRegexInTheOrderOfTheFile) {
   auto sites = TestSites::server(R"(
-      location ~ /x { answer first; } location ~ /xy { answer second; } location /xy { answer p; })");
+      location ~ /x { answer first; } location ~ /xy { answer second; }
+      location /xy { answer p; })");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   EXPECT_EQ(sites.get("/xy"), "200 first");
 }
@@ -122,7 +125,8 @@ TEST(Location, WithoutAnyTheServerAnswers) {
 TEST(Location, AutoRedirectAddsTheSlash) {
   auto sites = TestSites::server(R"(
       location /dir/ { pass dir; } location /plain/ { answer plain; }
-      location /dir/sub/ { pass sub; } location /both/ { pass b; } location = /both { answer exact; }
+      location /dir/sub/ { pass sub; } location /both/ { pass b; }
+      location = /both { answer exact; }
       location /x { answer x; } location /x/ { pass slash; }
       location ~ \.re$ { answer regex; } location /r.re/ { pass r; })");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
@@ -139,15 +143,16 @@ TEST(Location, AutoRedirectAddsTheSlash) {
 }
 
 TEST(Location, InternalOnesAreNotForClients) {
-  auto sites = TestSites::server(
-      "location /i { internal; answer i; } location /r { rewrite ^ /i last; }");
+  auto sites =
+      TestSites::server("location /i { internal; answer i; } location /r { rewrite ^ /i last; }");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   EXPECT_EQ(sites.get("/i"), "404");
   EXPECT_EQ(sites.get("/r"), "200 i");
 }
 
 TEST(Location, NamedOnesAreFoundByNameOnly) {
-  auto sites = TestSites::server("location / { answer root; } location @n { answer \"named $uri\"; }");
+  auto sites =
+      TestSites::server("location / { answer root; } location @n { answer \"named $uri\"; }");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   EXPECT_EQ(sites.get("/@n"), "200 root");
   test::TestRequest request(*sites.services, "GET", "/x");
@@ -171,8 +176,7 @@ TEST(Location, ErrorsAreNginxs) {
         "location \"/x/y\" cannot be inside the exact location \"/x\"");
   error("location @n { location / { } }",
         "location \"/\" cannot be inside the named location \"@n\"");
-  error("location / { location @n { } }",
-        "named location \"@n\" can be on the server level only");
+  error("location / { location @n { } }", "named location \"@n\" can be on the server level only");
   error("location /a { location /b { } }", "location \"/b\" is outside location \"/a\"");
   EXPECT_TRUE(TestSites::server("location = /x { } location /x { } location ~ /x { } "
                                 "location ~ /x { }")

@@ -14,7 +14,9 @@ std::string server(std::string_view directives, std::string_view answer) {
   return fmt::format("server {{ {} location / {{ answer \"{}\"; }} }} ", directives, answer);
 }
 
-TestSites http(std::string_view servers) { return TestSites(fmt::format("http {{ {} }}", servers)); }
+TestSites http(std::string_view servers) {
+  return TestSites(fmt::format("http {{ {} }}", servers));
+}
 
 // Asks the listener with that address, as if accepted on local.
 std::string ask(TestSites& sites, std::string_view listener, std::string_view local,
@@ -37,8 +39,10 @@ std::vector<std::string> listeners(TestSites& sites) {
 }
 
 TEST(ServerName, OrderOfPrecedence) {
-  auto sites = http(server("listen 80;", "default") + server("listen 80; server_name ~^(?<sub>.+)\\.re\\.org$;", "first $sub") +
-                    server("listen 80; server_name ~org$;", "second") + server("listen 80; server_name www.*;", "trailing") +
+  auto sites = http(server("listen 80;", "default") +
+                    server("listen 80; server_name ~^(?<sub>.+)\\.re\\.org$;", "first $sub") +
+                    server("listen 80; server_name ~org$;", "second") +
+                    server("listen 80; server_name www.*;", "trailing") +
                     server("listen 80; server_name *.example.org;", "leading") +
                     server("listen 80; server_name www.example.org;", "exact") +
                     server("listen 80; server_name .dot.net;", "dot"));
@@ -56,7 +60,8 @@ TEST(ServerName, OrderOfPrecedence) {
 }
 
 TEST(ServerName, TheEmptyNameTakesRequestsWithoutHost) {
-  auto sites = http(server("listen 80; server_name a;", "a") + server("listen 80; server_name \"\";", "none") +
+  auto sites = http(server("listen 80; server_name a;", "a") +
+                    server("listen 80; server_name \"\";", "none") +
                     server("listen 80; server_name b;", "b"));
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   EXPECT_EQ(sites.get("/", {}), "200 none");
@@ -86,7 +91,8 @@ TEST(ServerName, FirstNameIsTheVariable) {
 }
 
 TEST(ServerName, ConflictsAreWarningsAndTheFirstWins) {
-  auto sites = http(server("listen 80; server_name a b;", "1") + server("listen 80; server_name B;", "2"));
+  auto sites =
+      http(server("listen 80; server_name a b;", "1") + server("listen 80; server_name B;", "2"));
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   EXPECT_TRUE(sites.compiled.warning("conflicting server name \"b\" on 0.0.0.0:80, ignored"));
   EXPECT_EQ(sites.host("b"), "200 1");
@@ -94,7 +100,8 @@ TEST(ServerName, ConflictsAreWarningsAndTheFirstWins) {
 
 TEST(ServerName, Errors) {
   EXPECT_TRUE(http("server { server_name ~; }").compiled.error("empty regex in server name \"~\""));
-  EXPECT_TRUE(http("server { server_name a.*.b; }").compiled.error("invalid server name or wildcard \"a.*.b\""));
+  EXPECT_TRUE(http("server { server_name a.*.b; }")
+                  .compiled.error("invalid server name or wildcard \"a.*.b\""));
   EXPECT_TRUE(http("server { server_name ~(; }").compiled.error("pcre2_compile() failed"));
   EXPECT_TRUE(http("server { server_name http://a; }").compiled.warning("suspicious symbols"));
 }
@@ -102,12 +109,15 @@ TEST(ServerName, Errors) {
 TEST(Listen, WithoutOneTheUsualPort) {
   auto sites = http("server { }");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
-  EXPECT_EQ(listeners(sites), std::vector<std::string>{::geteuid() == 0 ? "0.0.0.0:80" : "0.0.0.0:8000"});
+  EXPECT_EQ(listeners(sites),
+            std::vector<std::string>{::geteuid() == 0 ? "0.0.0.0:80" : "0.0.0.0:8000"});
 }
 
 TEST(Listen, Forms) {
-  auto sites = http("server { listen 8080; listen 127.0.0.1; listen *:81; listen [::]:82; listen [::1]:83 ipv6only=off; "
-                    "listen unix:/run/x.sock; listen localhost:84; listen 90-91; }");
+  auto sites = http(
+      "server { listen 8080; listen 127.0.0.1; listen *:81; listen [::]:82; listen [::1]:83 "
+      "ipv6only=off; "
+      "listen unix:/run/x.sock; listen localhost:84; listen 90-91; }");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   const auto all = listeners(sites);
   ASSERT_EQ(all.size(), 9u);
@@ -127,7 +137,8 @@ TEST(Listen, Forms) {
 }
 
 TEST(Listen, Options) {
-  auto sites = http("server { listen 80 backlog=511 rcvbuf=64k sndbuf=1m reuseport deferred so_keepalive=on; }");
+  auto sites = http(
+      "server { listen 80 backlog=511 rcvbuf=64k sndbuf=1m reuseport deferred so_keepalive=on; }");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   const io::ListenOptions& options = sites.tree().listeners()[0].options;
   EXPECT_EQ(options.backlog, 511);
@@ -138,7 +149,8 @@ TEST(Listen, Options) {
 }
 
 TEST(Listen, ServersShareAnAddress) {
-  auto sites = http(server("listen 80; server_name a;", "a") + server("listen 80; listen 81; server_name b;", "b"));
+  auto sites = http(server("listen 80; server_name a;", "a") +
+                    server("listen 80; listen 81; server_name b;", "b"));
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   EXPECT_EQ(listeners(sites), (std::vector<std::string>{"0.0.0.0:80", "0.0.0.0:81"}));
   EXPECT_EQ(ask(sites, "0.0.0.0:80", "10.0.0.1", "b"), "200 b");
@@ -147,7 +159,8 @@ TEST(Listen, ServersShareAnAddress) {
 }
 
 TEST(Listen, ASpecificAddressSharesTheWildcardsSocket) {
-  auto sites = http(server("listen 127.0.0.1:80; server_name a;", "local") + server("listen 80; server_name a;", "any"));
+  auto sites = http(server("listen 127.0.0.1:80; server_name a;", "local") +
+                    server("listen 80; server_name a;", "any"));
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   EXPECT_EQ(listeners(sites), std::vector<std::string>{"0.0.0.0:80"});
   EXPECT_EQ(ask(sites, "0.0.0.0:80", "127.0.0.1", "a"), "200 local");
@@ -170,7 +183,8 @@ TEST(Listen, DefaultServerOfEachAddress) {
 }
 
 TEST(Listen, TlsIsNoticedAndNeverServedInClear) {
-  auto sites = http(server("listen 80; server_name a;", "a") + server("listen 443 ssl; server_name b;", "b") +
+  auto sites = http(server("listen 80; server_name a;", "a") +
+                    server("listen 443 ssl; server_name b;", "b") +
                     server("listen 443; server_name c;", "c"));
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   EXPECT_TRUE(sites.compiled.notice("listen 443 ssl"));
@@ -184,7 +198,8 @@ TEST(Listen, Http2OfTheDefaultServer) {
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   EXPECT_TRUE(sites.tree().listeners()[0].endpoint.http2);
   EXPECT_FALSE(sites.tree().listeners()[1].endpoint.http2);
-  EXPECT_TRUE(http("server { listen 80 http2; }").compiled.warning("is deprecated, use the \"http2\""));
+  EXPECT_TRUE(
+      http("server { listen 80 http2; }").compiled.warning("is deprecated, use the \"http2\""));
 }
 
 TEST(Listen, Errors) {

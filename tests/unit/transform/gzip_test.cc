@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "corehttpd/http/memory_source.h"
 #include "transform/deflate_pool.h"
 #include "transform/gzip_source.h"
 #include "transform/gzip_variant.h"
@@ -88,9 +89,10 @@ class Gzip : public ::testing::Test {
     bool vary = false;
     std::string etag;
   };
-  Applied apply(TestRequest::Fields request_fields,
-                std::initializer_list<std::pair<std::string_view, std::string_view>> head_fields = {},
-                int status = 200, std::string_view type = "text/html") {
+  Applied apply(
+      TestRequest::Fields request_fields,
+      std::initializer_list<std::pair<std::string_view, std::string_view>> head_fields = {},
+      int status = 200, std::string_view type = "text/html") {
     TestRequest request(site.services(), "GET", "/", request_fields);
     http::Exchange& exchange = request.exchange();
     http::ResponseHead& head = exchange.response();
@@ -265,7 +267,8 @@ TEST(GzipProxied, ReasonsToCompress) {
   };
   for (const Case& c : cases) {
     FileSite site = make_site("gzip on; gzip_proxied " + std::string(c.proxied) + ";");
-    TestRequest request(site.services(), "GET", "/", {{"Accept-Encoding", "gzip"}, {"Via", "1.1 p"}});
+    TestRequest request(site.services(), "GET", "/",
+                        {{"Accept-Encoding", "gzip"}, {"Via", "1.1 p"}});
     http::Exchange& exchange = request.exchange();
     exchange.response().status = 200;
     exchange.response().content_type = "text/html";
@@ -278,10 +281,9 @@ TEST(GzipProxied, ReasonsToCompress) {
 
 TEST(GzipDirectives, Errors) {
   const auto errors = [](const char* text) {
-    return test::compile("http { server { " + std::string(text) + " } }",
-                         {&http::core_module(), &expr::expr_module(), &test::block_module(),
-                          &gzip_module()})
-        .text();
+    const conf::Module* const modules[] = {&http::core_module(), &expr::expr_module(),
+                                           &test::block_module(), &gzip_module()};
+    return test::compile("http { server { " + std::string(text) + " } }", modules).text();
   };
   EXPECT_NE(errors("gzip_comp_level 10;").find("value must be"), std::string::npos);
   EXPECT_NE(errors("gzip_comp_level 0;").find("value must be"), std::string::npos);
@@ -355,7 +357,8 @@ TEST_F(GzipSourceTest, AnyReadSize) {
   std::uint32_t state = 1;
   for (char& c : noise) c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
   for (const std::string& text : {std::string(), std::string("x"), page(50'000), noise}) {
-    for (const std::size_t bytes_max : {std::size_t{1}, std::size_t{7}, std::size_t{16384}, SIZE_MAX}) {
+    for (const std::size_t bytes_max :
+         {std::size_t{1}, std::size_t{7}, std::size_t{16384}, SIZE_MAX}) {
       for (const std::size_t piece : {std::size_t{1}, std::size_t{1000}, SIZE_MAX}) {
         inner = Scripted();
         inner.text = text;

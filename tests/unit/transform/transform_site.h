@@ -11,12 +11,11 @@
 namespace corehttpd::transform {
 
 inline test::FileSite make_site(const std::string& text) {
-  return test::FileSite(
-      "root $DIR; " + text,
-      {&assets::module(), &handlers::index_module(), &fields_module(), &charset_module(),
-       &gzip_module()},
-      {handlers::index(), handlers::static_file()},
-      {&conditional(), &fields(), &charset(), &gzip(), &range()});
+  return test::FileSite("root $DIR; " + text,
+                        {&assets::module(), &handlers::index_module(), &fields_module(),
+                         &charset_module(), &gzip_module()},
+                        {handlers::index(), handlers::static_file()},
+                        {&conditional(), &fields(), &charset(), &gzip(), &range()});
 }
 
 }  // namespace corehttpd::transform
