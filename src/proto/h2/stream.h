@@ -81,6 +81,7 @@ class Stream final : public http::Transport,
   const http::ConnectionInfo& connection() const override;
 
  private:
+  void share_fairly();
   Stream(Connection& connection, std::int32_t id);
   ~Stream() = default;
   static void destroy(TurnTask& task);
