@@ -29,7 +29,7 @@ test::Compiled compile(std::string_view location) {
                                    &route::route_module(),      &upstream::upstream_module(),
                                    &handlers::fastcgi_module(), &conf::later_module()};
   const std::string text =
-      "events {} http { upstream php { server unix:/run/php.sock; }\n"
+      "http { upstream php { server unix:/run/php.sock; }\n"
       "fastcgi_param FROM http; fastcgi_param OTHER x;\n"
       "server { listen 127.0.0.1:80; underscores_in_headers on; " +
       std::string(location) + " } }";

@@ -40,7 +40,7 @@ TEST_F(Rewrite, ReturnsTextWithItsType) {
 TEST_F(Rewrite, ReturnForms) {
   EXPECT_EQ(get("return 301 https://$host$request_uri;", "/a%20b?c"), "301 -> https://h/a%20b?c");
   EXPECT_EQ(get("return https://x.org/;", "/"), "302 -> https://x.org/");
-  EXPECT_EQ(get("return 308 /rel;", "/"), "308 -> /rel");
+  EXPECT_EQ(get("return 308 /rel;", "/"), "308 -> http://h/rel");
   EXPECT_EQ(get("return 404;", "/"), "404");
   EXPECT_EQ(get("return 403 \"no\";", "/"), "403 no");
   EXPECT_EQ(get("return 204;", "/"), "204");
@@ -89,8 +89,8 @@ TEST_F(Rewrite, Arguments) {
 }
 
 TEST_F(Rewrite, Redirects) {
-  EXPECT_EQ(get("rewrite ^/a(.*)$ /b$1 redirect;", "/a%20c?x=1"), "302 -> /b%20c?x=1");
-  EXPECT_EQ(get("rewrite ^/a(.*)$ /b$1? permanent;", "/ac?x=1"), "301 -> /bc");
+  EXPECT_EQ(get("rewrite ^/a(.*)$ /b$1 redirect;", "/a%20c?x=1"), "302 -> http://h/b%20c?x=1");
+  EXPECT_EQ(get("rewrite ^/a(.*)$ /b$1? permanent;", "/ac?x=1"), "301 -> http://h/bc");
   EXPECT_EQ(get("rewrite ^/a(.*)$ http://o$1?y;", "/ac?x=1"), "302 -> http://oc?y&x=1");
   EXPECT_EQ(get("rewrite ^(.*)$ $scheme://o$1;", "/ac"), "302 -> http://o/ac");
   EXPECT_EQ(get("rewrite ^(.*)$ https://o$1 last;", "/a%3Fc"), "302 -> https://o/a%3Fc");

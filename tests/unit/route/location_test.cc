@@ -130,10 +130,10 @@ TEST(Location, AutoRedirectAddsTheSlash) {
       location /x { answer x; } location /x/ { pass slash; }
       location ~ \.re$ { answer regex; } location /r.re/ { pass r; })");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
-  EXPECT_EQ(sites.get("/dir"), "301 -> /dir/");
-  EXPECT_EQ(sites.get("/dir?a=b"), "301 -> /dir/?a=b");
+  EXPECT_EQ(sites.get("/dir"), "301 -> http://h/dir/");
+  EXPECT_EQ(sites.get("/dir?a=b"), "301 -> http://h/dir/?a=b");
   EXPECT_EQ(sites.get("/dir/"), "200 dir");
-  EXPECT_EQ(sites.get("/dir/sub"), "301 -> /dir/sub/");
+  EXPECT_EQ(sites.get("/dir/sub"), "301 -> http://h/dir/sub/");
   EXPECT_EQ(sites.get("/di"), "404");
   EXPECT_EQ(sites.get("/plain"), "404");
   EXPECT_EQ(sites.get("/both"), "200 exact");
