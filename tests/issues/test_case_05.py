@@ -11,7 +11,8 @@ def test_redirect(server, protocol, form):
     s = server('server { listen @SOCK@; location / { %s } location @x { return 301 $uri/; } }' % form)
     r = s.get(PATH, protocol)
     assert r['x-injection'] is None
-    assert len(r.all('location')) == (0 if form.startswith('add_header') else 1)
+    # A dot does not match a line feed, so that some of these rewrite nothing.
+    assert len(r.all('location')) == (0 if form.startswith('add_header') or r.status == 404 else 1)
     for name, value in r.fields:
         assert '\r' not in value and '\n' not in value, (name, value)
     if r['location']:

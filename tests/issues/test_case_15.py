@@ -29,7 +29,7 @@ def test_line_feed_in_path_info(server, protocol):
     try:
         assert s.get('/index.php/PHP%0Ainfo.php?x', protocol).status == 200
         params = peer.requests[0].params
-        # Whether or not the expression matches over a line feed: never a script that is not there with an empty PATH_INFO.
+        # Never a script that is not there, with an empty PATH_INFO.
         assert (params['SCRIPT_NAME'], params['PATH_INFO']) == ('/index.php', '/PHP\ninfo.php')
         assert params['SCRIPT_FILENAME'] == f'{s.root}/index.php'
         assert s.get('/index.php', protocol).status == 200

@@ -16,7 +16,7 @@ def test_shorter(origin, protocol, body):
             client.request('/')
     else:
         r = client.request('/')
-        assert r.reset is not None and r.body == body
+        assert r.reset is not None and body.startswith(r.body)
         assert client.request('/').reset is not None  # The connection itself goes on.
     assert s.get('/', protocol, method='HEAD')['content-length'] == '10'
 
