@@ -2,7 +2,7 @@
 // Answers every "\r\n\r\n" with the same 200 and a body of the given size. The server's CPU per
 // request is measured against it.
 //
-//   bench_floor port body_bytes [workers]
+//   floor port body_bytes [workers]
 //
 // Listens on 127.0.0.1; port 0 takes any and prints it. Ends with SIGTERM or SIGINT. More than one
 // worker share the listener.
@@ -135,7 +135,7 @@ io::Loop* signalled_loop = nullptr;
 int serve(int listener) {
   auto loop = io::make_ring_loop({});
   if (!loop) {
-    fmt::print(stderr, "bench_floor: {}\n", io::explain_ring_failure(loop.error().detail));
+    fmt::print(stderr, "floor: {}\n", io::explain_ring_failure(loop.error().detail));
     return 1;
   }
   signalled_loop = loop->get();
@@ -162,7 +162,7 @@ int run(int port, std::size_t body_bytes, int workers) {
   address.set_port(static_cast<std::uint16_t>(port));
   const auto listener = io::listen_on(address, {});
   if (!listener) {
-    fmt::print(stderr, "bench_floor: {} failed ({})\n", listener.error().context,
+    fmt::print(stderr, "floor: {} failed ({})\n", listener.error().context,
                listener.error().detail);
     return 1;
   }
@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
     if (index >= argc) return otherwise;
     const auto value = corehttpd::text::parse_decimal(argv[index]);
     if (value && *value <= most) return *value;
-    fmt::print(stderr, "usage: bench_floor port body_bytes [workers]\n");
+    fmt::print(stderr, "usage: floor port body_bytes [workers]\n");
     std::exit(2);
   };
   const auto port = static_cast<int>(number(1, 0, 65535));

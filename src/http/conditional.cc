@@ -17,11 +17,13 @@ bool any_line_matches(const FieldList& fields, FieldName id, std::string_view ta
   return false;
 }
 
-bool modified_since(std::string_view value, std::int64_t last_modified, CoreSettings::IfModifiedSince mode) {
+bool modified_since(std::string_view value, std::int64_t last_modified,
+                    CoreSettings::IfModifiedSince mode) {
   if (mode == CoreSettings::IfModifiedSince::kOff || last_modified < 0) return true;
   const std::int64_t since = parse_http_date(value);
   if (since < 0) return true;
-  return mode == CoreSettings::IfModifiedSince::kExact ? last_modified != since : last_modified > since;
+  return mode == CoreSettings::IfModifiedSince::kExact ? last_modified != since
+                                                       : last_modified > since;
 }
 
 }  // namespace
@@ -36,21 +38,26 @@ bool etag_list_matches(std::string_view list, std::string_view tag, bool weak) {
   return false;
 }
 
-Precondition evaluate_preconditions(const RequestHead& request, const Validators& validators, CoreSettings::IfModifiedSince mode) {
+Precondition evaluate_preconditions(const RequestHead& request, const Validators& validators,
+                                    CoreSettings::IfModifiedSince mode) {
   const FieldList& fields = request.fields;
   if (fields.find(FieldName::kIfMatch) != nullptr) {
-    if (!any_line_matches(fields, FieldName::kIfMatch, validators.etag, false)) return Precondition::kFailed;
-  } else if (const Field* field = fields.find(FieldName::kIfUnmodifiedSince); field != nullptr && validators.last_modified >= 0) {
+    if (!any_line_matches(fields, FieldName::kIfMatch, validators.etag, false))
+      return Precondition::kFailed;
+  } else if (const Field* field = fields.find(FieldName::kIfUnmodifiedSince);
+             field != nullptr && validators.last_modified >= 0) {
     const std::int64_t since = parse_http_date(field->value);
     if (since >= 0 && validators.last_modified > since) return Precondition::kFailed;
   }
   const bool reading = request.method == Method::kGet || request.method == Method::kHead;
   if (fields.find(FieldName::kIfNoneMatch) != nullptr) {
-    if (!any_line_matches(fields, FieldName::kIfNoneMatch, validators.etag, true)) return Precondition::kProceed;
+    if (!any_line_matches(fields, FieldName::kIfNoneMatch, validators.etag, true))
+      return Precondition::kProceed;
     return reading ? Precondition::kNotModified : Precondition::kFailed;
   }
   if (const Field* field = fields.find(FieldName::kIfModifiedSince); field != nullptr && reading) {
-    if (!modified_since(field->value, validators.last_modified, mode)) return Precondition::kNotModified;
+    if (!modified_since(field->value, validators.last_modified, mode))
+      return Precondition::kNotModified;
   }
   return Precondition::kProceed;
 }

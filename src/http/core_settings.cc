@@ -6,6 +6,7 @@
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/http/log_files.h"
+#include "corehttpd/http/temp_paths.h"
 
 namespace corehttpd::http {
 namespace {
@@ -24,14 +25,19 @@ constexpr Context kEverywhereAndIf = kEverywhere | Context::kIfLocation;
 
 constexpr conf::Choice<S::BodyInFile> kBodyInFile[] = {
     {"off", S::BodyInFile::kOff}, {"on", S::BodyInFile::kOn}, {"clean", S::BodyInFile::kClean}};
-constexpr conf::Choice<S::Lingering> kLingering[] = {{"off", S::Lingering::kOff}, {"on", S::Lingering::kOn}, {"always", S::Lingering::kAlways}};
-constexpr conf::Choice<S::Tokens> kTokens[] = {{"on", S::Tokens::kOn}, {"off", S::Tokens::kOff}, {"build", S::Tokens::kBuild}};
+constexpr conf::Choice<S::Lingering> kLingering[] = {
+    {"off", S::Lingering::kOff}, {"on", S::Lingering::kOn}, {"always", S::Lingering::kAlways}};
+constexpr conf::Choice<S::Tokens> kTokens[] = {
+    {"on", S::Tokens::kOn}, {"off", S::Tokens::kOff}, {"build", S::Tokens::kBuild}};
 constexpr conf::Choice<S::IfModifiedSince> kIfModifiedSince[] = {
-    {"off", S::IfModifiedSince::kOff}, {"exact", S::IfModifiedSince::kExact}, {"before", S::IfModifiedSince::kBefore}};
+    {"off", S::IfModifiedSince::kOff},
+    {"exact", S::IfModifiedSince::kExact},
+    {"before", S::IfModifiedSince::kBefore}};
 
 S& settings_of(const Setting& setting) { return *static_cast<S*>(setting.settings); }
 
-// Smaller buffers could not hold what every browser sends; nginx draws the line at its connection pool's size.
+// Smaller buffers could not hold what every browser sends; nginx draws the line at its connection
+// pool's size.
 constexpr std::uint64_t kHeaderBufferMin = 512;
 
 bool set_client_header_buffer_size(const Setting& s) {
@@ -45,7 +51,9 @@ bool set_large_client_header_buffers(const Setting& s) {
   std::uint64_t number = 0;
   std::uint64_t size = 0;
   if (!conf::read_number(s, 0, 1, 1024, number) || !conf::read_size(s, 1, size)) return false;
-  if (size < kHeaderBufferMin) return s.fail(1, "the \"large_client_header_buffers\" size must be at least {}", kHeaderBufferMin);
+  if (size < kHeaderBufferMin)
+    return s.fail(1, "the \"large_client_header_buffers\" size must be at least {}",
+                  kHeaderBufferMin);
   settings_of(s).large_header_buffers_number = static_cast<std::uint32_t>(number);
   settings_of(s).large_header_buffers_size = size;
   return true;
@@ -64,7 +72,9 @@ bool set_client_body_temp_path(const Setting& s) {
     std::uint64_t level = 0;
     if (!conf::read_number(s, i, 0, 3, level)) return false;
   }
-  return conf::read_path(s, 0, settings_of(s).client_body_temp_path);
+  if (!conf::read_path(s, 0, settings_of(s).client_body_temp_path)) return false;
+  s.compiler.object_or_make<TempPaths>().add(settings_of(s).client_body_temp_path);
+  return true;
 }
 
 bool set_internal(const Setting& s) {
@@ -89,13 +99,17 @@ bool set_error_log(const Setting& s) {
   if (s.words().size() > 1 && !read_log_level(s, 1, level)) return false;
   if (s.first_here) settings.error_log = nullptr;
   if (name.starts_with("syslog:")) {
-    s.compiler.diagnostics().add(conf::Severity::kNotice, s.node.name.at,
-                                 "error_log to syslog is still to come; lines go to the process's own log meanwhile");
+    s.compiler.diagnostics().add(
+        conf::Severity::kNotice, s.node.name.at,
+        "error_log to syslog is still to come; lines go to the process's own log meanwhile");
     return true;
   }
   if (name.starts_with("memory:")) return s.fail(0, "error_log to memory is not supported");
   if (name.empty()) return s.fail(0, "empty name of a log file");
-  if (name == "off") s.warn(0, "\"error_log off\" logs to a file named \"off\"; \"error_log /dev/null crit\" is what silences it");
+  if (name == "off")
+    s.warn(0,
+           "\"error_log off\" logs to a file named \"off\"; \"error_log /dev/null crit\" is what "
+           "silences it");
   auto* target = s.arena().make<LogTarget>();
   target->level = level;
   target->next = settings.error_log;
@@ -103,85 +117,132 @@ bool set_error_log(const Setting& s) {
     auto& files = s.compiler.object_or_make<LogFiles>();
     const LogFile& file = files.add(s.arena(), s.compiler.full_path(name));
     target->path = file.path;
-    target->fd = -1;  // Until the master has opened it: nothing may land on a descriptor that is something else.
+    target->fd = -1;  // Until the master has opened it: nothing may land on a descriptor that is
+                      // something else.
     files.bind(*target, file);
   }
   settings.error_log = target;
   return true;
 }
 
-consteval Directive flag_row(std::string_view name, Context contexts, conf::Setter set, std::string_view standard, std::string_view doc) {
-  return {name, contexts, Kind::kValue, conf::exactly(1), "on | off", set, standard, Inherit::kOverride, Stage::kWorks, doc};
+consteval Directive flag_row(std::string_view name, Context contexts, conf::Setter set,
+                             std::string_view standard, std::string_view doc) {
+  return {name, contexts, Kind::kValue,       conf::exactly(1), "on | off",
+          set,  standard, Inherit::kOverride, Stage::kWorks,    doc};
 }
-consteval Directive row(std::string_view name, Context contexts, std::string_view syntax, conf::Setter set, std::string_view standard,
-                        std::string_view doc, conf::Arity arity = conf::exactly(1)) {
-  return {name, contexts, Kind::kValue, arity, syntax, set, standard, Inherit::kOverride, Stage::kWorks, doc};
+consteval Directive row(std::string_view name, Context contexts, std::string_view syntax,
+                        conf::Setter set, std::string_view standard, std::string_view doc,
+                        conf::Arity arity = conf::exactly(1)) {
+  return {name, contexts, Kind::kValue,       arity,         syntax,
+          set,  standard, Inherit::kOverride, Stage::kWorks, doc};
 }
 
 constexpr std::array kDirectives = {
     flag_row("absolute_redirect", kEverywhere, conf::set_flag<&S::absolute_redirect>, "on",
              "Redirects made by the server carry scheme and host; off: the path alone."),
-    flag_row("chunked_transfer_encoding", kEverywhere, conf::set_flag<&S::chunked_transfer_encoding>, "on",
-             "Chunked framing for HTTP/1.1 responses of unknown length; off: the connection's end marks theirs."),
-    row("client_body_buffer_size", kEverywhere, "size", conf::set_size<&S::client_body_buffer_size>, "16k",
+    flag_row("chunked_transfer_encoding", kEverywhere,
+             conf::set_flag<&S::chunked_transfer_encoding>, "on",
+             "Chunked framing for HTTP/1.1 responses of unknown length; off: the connection's end "
+             "marks theirs."),
+    row("client_body_buffer_size", kEverywhere, "size", conf::set_size<&S::client_body_buffer_size>,
+        "16k",
         "How much of a request body is kept in memory; what is larger goes to a temporary file."),
-    row("client_body_in_file_only", kEverywhere, "on | clean | off", conf::set_choice<&S::client_body_in_file_only, kBodyInFile>, "off",
-        "Saves every request body to a file ($request_body_file); on keeps it, clean removes it after the request."),
-    flag_row("client_body_in_single_buffer", kEverywhere, conf::set_flag<&S::client_body_in_single_buffer>, "off",
+    row("client_body_in_file_only", kEverywhere, "on | clean | off",
+        conf::set_choice<&S::client_body_in_file_only, kBodyInFile>, "off",
+        "Saves every request body to a file ($request_body_file); on keeps it, clean removes it "
+        "after the request."),
+    flag_row("client_body_in_single_buffer", kEverywhere,
+             conf::set_flag<&S::client_body_in_single_buffer>, "off",
              "Keeps a buffered request body in one piece of memory."),
-    row("client_body_temp_path", kEverywhere, "path [level1 [level2 [level3]]]", set_client_body_temp_path, {},
-        "Directory of temporary files for request bodies. Levels are accepted but not needed: the files have no name.", conf::between(1, 4)),
+    row("client_body_temp_path", kEverywhere, "path [level1 [level2 [level3]]]",
+        set_client_body_temp_path, {},
+        "Directory of temporary files for request bodies. Levels are accepted but not needed: the "
+        "files have no name.",
+        conf::between(1, 4)),
     row("client_body_timeout", kEverywhere, "time", conf::set_time<&S::client_body_timeout>, "60s",
         "Longest pause between two reads of a request body; after it 408."),
     row("client_header_buffer_size", kHttpServer, "size", set_client_header_buffer_size, "1k",
         "Buffer in which a request head is read first; at least 512 bytes."),
-    row("client_header_timeout", kHttpServer, "time", conf::set_time<&S::client_header_timeout>, "60s",
-        "Time within which a whole request head must arrive; after it 408."),
+    row("client_header_timeout", kHttpServer, "time", conf::set_time<&S::client_header_timeout>,
+        "60s", "Time within which a whole request head must arrive; after it 408."),
     row("client_max_body_size", kEverywhere, "size", conf::set_size<&S::client_max_body_size>, "1m",
         "Largest request body; more is answered by 413. 0: no limit."),
-    Directive{"error_log", Context::kMain | Context::kMail | Context::kStream | kEverywhere, Kind::kValue, conf::between(1, 2),
-              "file | stderr | syslog:server=address[,parameter=value] [debug | info | notice | warn | error | crit | alert | emerg]", set_error_log,
-              {}, Inherit::kList, Stage::kWorks, "Where errors are logged, and from which level on. May be given several times."},
+    Directive{"error_log",
+              Context::kMain | Context::kMail | Context::kStream | kEverywhere,
+              Kind::kValue,
+              conf::between(1, 2),
+              "file | stderr | syslog:server=address[,parameter=value] [debug | info | notice | "
+              "warn | error | crit | alert | emerg]",
+              set_error_log,
+              {},
+              Inherit::kList,
+              Stage::kWorks,
+              "Where errors are logged, and from which level on. May be given several times."},
     flag_row("etag", kEverywhere, conf::set_flag<&S::etag>, "on", "ETag for static files."),
-    row("if_modified_since", kEverywhere, "off | exact | before", conf::set_choice<&S::if_modified_since, kIfModifiedSince>, "exact",
-        "How If-Modified-Since is compared with the time of the response: ignored, equal, or not older."),
-    flag_row("ignore_invalid_headers", kHttpServer, conf::set_flag<&S::ignore_invalid_headers>, "on",
-             "Drops request fields with invalid names; off: passes them on."),
+    row("if_modified_since", kEverywhere, "off | exact | before",
+        conf::set_choice<&S::if_modified_since, kIfModifiedSince>, "exact",
+        "How If-Modified-Since is compared with the time of the response: ignored, equal, or not "
+        "older."),
+    flag_row("ignore_invalid_headers", kHttpServer, conf::set_flag<&S::ignore_invalid_headers>,
+             "on", "Drops request fields with invalid names; off: passes them on."),
     row("internal", Context::kLocation, "", set_internal, {},
-        "The location answers internal requests only (error_page, try_files, index, subrequests…); others get 404.", conf::exactly(0)),
-    row("keepalive_requests", kEverywhere, "number", conf::set_number<&S::keepalive_requests, 1>, "1000", "Requests served over one connection."),
+        "The location answers internal requests only (error_page, try_files, index, subrequests…); "
+        "others get 404.",
+        conf::exactly(0)),
+    row("keepalive_requests", kEverywhere, "number", conf::set_number<&S::keepalive_requests, 1>,
+        "1000", "Requests served over one connection."),
     row("keepalive_time", kEverywhere, "time", conf::set_time<&S::keepalive_time>, "1h",
-        "Time for which requests are taken over one connection; it is closed after the next one then."),
+        "Time for which requests are taken over one connection; it is closed after the next one "
+        "then."),
     row("keepalive_timeout", kEverywhere, "timeout [header_timeout]", set_keepalive_timeout, "75s",
-        "How long an idle connection stays open; 0 turns keep-alive off. The second time is sent as \"Keep-Alive: timeout\".",
+        "How long an idle connection stays open; 0 turns keep-alive off. The second time is sent "
+        "as \"Keep-Alive: timeout\".",
         conf::between(1, 2)),
-    row("large_client_header_buffers", kHttpServer, "number size", set_large_client_header_buffers, "4 8k",
-        "Number and size of further buffers for a request head: a longer request line is answered by 414, a longer field by 400.",
+    row("large_client_header_buffers", kHttpServer, "number size", set_large_client_header_buffers,
+        "4 8k",
+        "Number and size of further buffers for a request head: a longer request line is answered "
+        "by 414, a longer field by 400.",
         conf::exactly(2)),
-    row("lingering_close", kEverywhere, "off | on | always", conf::set_choice<&S::lingering_close, kLingering>, "on",
-        "Whether more is read from a client before its connection is closed, so that it can read the answer."),
-    row("lingering_time", kEverywhere, "time", conf::set_time<&S::lingering_time>, "30s", "Longest time of a lingering close."),
-    row("lingering_timeout", kEverywhere, "time", conf::set_time<&S::lingering_timeout>, "5s", "Longest pause of a lingering close."),
-    flag_row("log_not_found", kEverywhere, conf::set_flag<&S::log_not_found>, "on", "Errors of files not found go to the error log."),
-    flag_row("log_subrequest", kEverywhere, conf::set_flag<&S::log_subrequest>, "off", "Subrequests appear in the access log."),
+    row("lingering_close", kEverywhere, "off | on | always",
+        conf::set_choice<&S::lingering_close, kLingering>, "on",
+        "Whether more is read from a client before its connection is closed, so that it can read "
+        "the answer."),
+    row("lingering_time", kEverywhere, "time", conf::set_time<&S::lingering_time>, "30s",
+        "Longest time of a lingering close."),
+    row("lingering_timeout", kEverywhere, "time", conf::set_time<&S::lingering_timeout>, "5s",
+        "Longest pause of a lingering close."),
+    flag_row("log_not_found", kEverywhere, conf::set_flag<&S::log_not_found>, "on",
+             "Errors of files not found go to the error log."),
+    flag_row("log_subrequest", kEverywhere, conf::set_flag<&S::log_subrequest>, "off",
+             "Subrequests appear in the access log."),
     row("max_ranges", kEverywhere, "number", conf::set_number<&S::max_ranges>, {},
-        "Largest number of byte ranges in a request; a request with more gets the whole file. 0 turns ranges off. Not set: no limit."),
-    flag_row("merge_slashes", kHttpServer, conf::set_flag<&S::merge_slashes>, "on", "Joins adjacent slashes of a path into one."),
+        "Largest number of byte ranges in a request; a request with more gets the whole file. 0 "
+        "turns ranges off. Not set: no limit."),
+    flag_row("merge_slashes", kHttpServer, conf::set_flag<&S::merge_slashes>, "on",
+             "Joins adjacent slashes of a path into one."),
     flag_row("port_in_redirect", kEverywhere, conf::set_flag<&S::port_in_redirect>, "on",
              "Absolute redirects carry the port if it is not the scheme's own."),
-    flag_row("reset_timedout_connection", kEverywhere, conf::set_flag<&S::reset_timedout_connection>, "off",
-             "Resets connections that timed out or were closed with status 444, which frees their memory at once."),
+    flag_row("reset_timedout_connection", kEverywhere,
+             conf::set_flag<&S::reset_timedout_connection>, "off",
+             "Resets connections that timed out or were closed with status 444, which frees their "
+             "memory at once."),
     row("send_timeout", kEverywhere, "time", conf::set_time<&S::send_timeout>, "60s",
         "Longest pause between two writes of a response; after it the connection is closed."),
-    flag_row("sendfile", kEverywhereAndIf, conf::set_flag<&S::sendfile>, "on", "Sends files by sendfile(2) where the connection allows it."),
-    flag_row("server_name_in_redirect", kEverywhere, conf::set_flag<&S::server_name_in_redirect>, "off",
-             "Absolute redirects carry the first server_name; off: the host that the client asked for."),
-    row("server_tokens", kEverywhere, "on | off | build", conf::set_choice<&S::server_tokens, kTokens>, "on",
+    flag_row("sendfile", kEverywhereAndIf, conf::set_flag<&S::sendfile>, "on",
+             "Sends files by sendfile(2) where the connection allows it."),
+    flag_row(
+        "server_name_in_redirect", kEverywhere, conf::set_flag<&S::server_name_in_redirect>, "off",
+        "Absolute redirects carry the first server_name; off: the host that the client asked for."),
+    row("server_tokens", kEverywhere, "on | off | build",
+        conf::set_choice<&S::server_tokens, kTokens>, "on",
         "The version in the Server field and on error pages."),
-    flag_row("tcp_nodelay", kEverywhere, conf::set_flag<&S::tcp_nodelay>, "on", "Sets TCP_NODELAY on connections."),
-    flag_row("tcp_nopush", kEverywhere, conf::set_flag<&S::tcp_nopush>, "on", "Sends the head and the begin of a file in one packet."),
-    flag_row("underscores_in_headers", kHttpServer, conf::set_flag<&S::underscores_in_headers>, "off",
-             "Request fields with underscores in their names are valid; off: they count as invalid."),
+    flag_row("tcp_nodelay", kEverywhere, conf::set_flag<&S::tcp_nodelay>, "on",
+             "Sets TCP_NODELAY on connections."),
+    flag_row("tcp_nopush", kEverywhere, conf::set_flag<&S::tcp_nopush>, "on",
+             "Sends the head and the begin of a file in one packet."),
+    flag_row(
+        "underscores_in_headers", kHttpServer, conf::set_flag<&S::underscores_in_headers>, "off",
+        "Request fields with underscores in their names are valid; off: they count as invalid."),
 };
 static_assert(conf::well_formed(kDirectives));
 

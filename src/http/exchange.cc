@@ -270,6 +270,7 @@ void Exchange::append_to(std::string& line) const {
     line.append(", request: \"").append(main->request_.request_line).append("\"");
   }
   if (main != this) line.append(", subrequest: \"").append(uri_).append("\"");
+  if (!upstream_text_.empty()) line.append(", upstream: \"").append(upstream_text_).append("\"");
   if (!main->request_.authority.empty()) line.append(", host: \"").append(main->request_.authority).append("\"");
   const std::string_view referrer = main->request_.fields.value(FieldName::kReferer);
   if (!referrer.empty()) line.append(", referrer: \"").append(referrer).append("\"");

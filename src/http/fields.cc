@@ -9,25 +9,63 @@ namespace corehttpd::http {
 namespace {
 
 constexpr std::string_view kMethods[] = {
-    "",      "GET",  "HEAD", "POST",     "PUT",       "DELETE", "CONNECT", "OPTIONS", "TRACE",
-    "PATCH", "MKCOL", "COPY", "MOVE", "PROPFIND", "PROPPATCH", "LOCK",   "UNLOCK",
+    "",      "GET",   "HEAD", "POST", "PUT",      "DELETE",    "CONNECT", "OPTIONS", "TRACE",
+    "PATCH", "MKCOL", "COPY", "MOVE", "PROPFIND", "PROPPATCH", "LOCK",    "UNLOCK",
 };
 static_assert(std::size(kMethods) == static_cast<std::size_t>(Method::kUnlock) + 1);
 
-// In the order of FieldName, in the spelling that HTTP/1.1 clients use; h2 and h3 send the same in lower case.
+// In the order of FieldName, in the spelling that HTTP/1.1 clients use; h2 and h3 send the same in
+// lower case.
 constexpr std::string_view kNames[] = {
     "",
-    "Accept", "Accept-Encoding", "Accept-Ranges", "Age", "Authorization", "Cache-Control", "Connection", "Content-Encoding",
-    "Content-Length", "Content-Range", "Content-Type", "Cookie", "Date", "ETag", "Expect", "Expires", "Host", "If-Match",
-    "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive", "Last-Modified", "Location", "Origin",
-    "Proxy-Authorization", "Proxy-Connection", "Range", "Referer", "Server", "Set-Cookie", "TE", "Trailer", "Transfer-Encoding",
-    "Upgrade", "User-Agent", "Vary", "Via", "WWW-Authenticate", "X-Forwarded-For",
+    "Accept",
+    "Accept-Encoding",
+    "Accept-Ranges",
+    "Age",
+    "Authorization",
+    "Cache-Control",
+    "Connection",
+    "Content-Encoding",
+    "Content-Length",
+    "Content-Range",
+    "Content-Type",
+    "Cookie",
+    "Date",
+    "ETag",
+    "Expect",
+    "Expires",
+    "Host",
+    "If-Match",
+    "If-Modified-Since",
+    "If-None-Match",
+    "If-Range",
+    "If-Unmodified-Since",
+    "Keep-Alive",
+    "Last-Modified",
+    "Location",
+    "Origin",
+    "Proxy-Authorization",
+    "Proxy-Connection",
+    "Range",
+    "Referer",
+    "Server",
+    "Set-Cookie",
+    "TE",
+    "Trailer",
+    "Transfer-Encoding",
+    "Upgrade",
+    "User-Agent",
+    "Vary",
+    "Via",
+    "WWW-Authenticate",
+    "X-Forwarded-For",
 };
 constexpr std::size_t kNameCount = std::size(kNames);
 static_assert(kNameCount == static_cast<std::size_t>(FieldName::kXForwardedFor) + 1);
 
-// A perfect hash over length, first and last letter: the three together tell all known names apart, so that one multiplication and one
-// comparison answer for a field, whether it is known or not. The multiplier is searched for by the compiler.
+// A perfect hash over length, first and last letter: the three together tell all known names apart,
+// so that one multiplication and one comparison answer for a field, whether it is known or not. The
+// multiplier is searched for by the compiler.
 constexpr std::size_t kSlots = 256;
 
 constexpr std::size_t slot_of(std::string_view name, std::uint32_t multiplier) {
@@ -60,7 +98,8 @@ constexpr Tables kTables = [] {
   Tables tables;
   for (std::size_t i = 1; i < kNameCount; ++i) {
     tables.slots[slot_of(kNames[i], kMultiplier)] = static_cast<std::uint8_t>(i);
-    for (std::size_t j = 0; j < kNames[i].size(); ++j) tables.lower[i][j] = text::lower(kNames[i][j]);
+    for (std::size_t j = 0; j < kNames[i].size(); ++j)
+      tables.lower[i][j] = text::lower(kNames[i][j]);
   }
   return tables;
 }();
@@ -94,7 +133,8 @@ FieldName parse_field_name(std::string_view text) {
   const std::size_t i = kTables.slots[slot_of(text, kMultiplier)];
   const std::string_view name = kNames[i];
   if (text.size() != name.size()) return FieldName::kOther;
-  if (std::memcmp(text.data(), name.data(), text.size()) != 0 && std::memcmp(text.data(), kTables.lower[i], text.size()) != 0 &&
+  if (std::memcmp(text.data(), name.data(), text.size()) != 0 &&
+      std::memcmp(text.data(), kTables.lower[i], text.size()) != 0 &&
       !text::equals_ignore_case(text, name)) {
     return FieldName::kOther;
   }
@@ -112,7 +152,10 @@ const Field* FieldList::find(std::string_view name) const {
 
 void FieldList::remove(FieldName id) {
   for (std::size_t i = 0; i < fields_.size();) {
-    if (fields_[i].id == id) fields_.erase(i); else ++i;
+    if (fields_[i].id == id)
+      fields_.erase(i);
+    else
+      ++i;
   }
 }
 
@@ -120,7 +163,10 @@ void FieldList::remove(std::string_view name) {
   const FieldName id = parse_field_name(name);
   if (id != FieldName::kOther) return remove(id);
   for (std::size_t i = 0; i < fields_.size();) {
-    if (fields_[i].id == FieldName::kOther && text::equals_ignore_case(fields_[i].name, name)) fields_.erase(i); else ++i;
+    if (fields_[i].id == FieldName::kOther && text::equals_ignore_case(fields_[i].name, name))
+      fields_.erase(i);
+    else
+      ++i;
   }
 }
 
@@ -141,7 +187,9 @@ std::string_view FieldList::joined(Arena& arena, FieldName id, std::string_view 
   char* at = to;
   for (const Field& field : fields_) {
     if (field.id != id) continue;
-    if (at != to) at = static_cast<char*>(std::memcpy(at, separator.data(), separator.size())) + separator.size();
+    if (at != to)
+      at = static_cast<char*>(std::memcpy(at, separator.data(), separator.size())) +
+           separator.size();
     if (!field.value.empty()) std::memcpy(at, field.value.data(), field.value.size());
     at += field.value.size();
   }

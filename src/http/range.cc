@@ -31,20 +31,25 @@ Verdict parse_spec(std::string_view spec, std::uint64_t length, ByteRange& range
     if (!last) return Verdict::kWrong;
     range = {length - std::min(*last, length), length};
   } else {
-    if (!first || (!last && dash + 1 != spec.size()) || (last && *last < *first)) return Verdict::kWrong;
+    if (!first || (!last && dash + 1 != spec.size()) || (last && *last < *first))
+      return Verdict::kWrong;
     range = {*first, last && *last < length ? *last + 1 : length};
   }
   return range.first < range.end ? Verdict::kRange : Verdict::kUnsatisfiable;
 }
 
-// Heads of parts that one more range makes necessary: a single one has none, the second brings those of both.
-constexpr std::uint64_t parts_added(std::size_t before) { return before == 0 ? 0 : before == 1 ? 2 : 1; }
+// Heads of parts that one more range makes necessary: a single one has none, the second brings
+// those of both.
+constexpr std::uint64_t parts_added(std::size_t before) {
+  return before == 0 ? 0 : before == 1 ? 2 : 1;
+}
 
 bool overlap(std::span<const ByteRange> ranges, Arena& arena) {
   if (ranges.size() < 2) return false;
   auto sorted = arena.make_array<ByteRange>(ranges.size());
   std::copy(ranges.begin(), ranges.end(), sorted.begin());
-  std::sort(sorted.begin(), sorted.end(), [](const ByteRange& a, const ByteRange& b) { return a.first < b.first; });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const ByteRange& a, const ByteRange& b) { return a.first < b.first; });
   for (std::size_t i = 1; i < sorted.size(); ++i) {
     if (sorted[i].first < sorted[i - 1].end) return true;
   }
@@ -53,11 +58,13 @@ bool overlap(std::span<const ByteRange> ranges, Arena& arena) {
 
 }  // namespace
 
-RangeSet parse_ranges(Arena& arena, std::string_view value, std::uint64_t length, std::uint64_t max_ranges) {
+RangeSet parse_ranges(Arena& arena, std::string_view value, std::uint64_t length,
+                      std::uint64_t max_ranges) {
   constexpr std::string_view kUnit = "bytes=";
   if (max_ranges == 0 || !text::starts_with_ignore_case(value, kUnit)) return {};
   std::string_view rest = value.substr(kUnit.size());
-  if (length == 0) return {};  // nginx answers an empty file with 200; no range of it could be satisfied.
+  if (length == 0)
+    return {};  // nginx answers an empty file with 200; no range of it could be satisfied.
   ArenaVector<ByteRange> ranges;
   std::uint64_t specs = 0;
   std::uint64_t left = length;
@@ -71,7 +78,8 @@ RangeSet parse_ranges(Arena& arena, std::string_view value, std::uint64_t length
       case Verdict::kUnsatisfiable:
         break;
       case Verdict::kRange:
-        // Judged as they come, so that a long list costs no more than the parts that could still pay.
+        // Judged as they come, so that a long list costs no more than the parts that could still
+        // pay.
         if (range.length() > left) return {};
         left -= range.length();
         if (kPartOverhead * parts_added(ranges.size()) > left) return {};

@@ -12,7 +12,8 @@
 
 namespace corehttpd::http {
 
-// A block of the body; its reference goes when the part does, with the arena, or when the body moves to a file.
+// A block of the body; its reference goes when the part does, with the arena, or when the body
+// moves to a file.
 struct RequestBody::Part {
   BlockRef block;
   std::size_t used = 0;
@@ -25,7 +26,8 @@ struct RequestBody::Part {
 // Pulls the stored body. Several may exist at once and one after another: they only read.
 class RequestBodyReader final : public BodySource {
  public:
-  RequestBodyReader(RequestBody& body, BlockPool& blocks) : body_(body), blocks_(blocks), part_(body.first_), left_(body.size_) {}
+  RequestBodyReader(RequestBody& body, BlockPool& blocks)
+      : body_(body), blocks_(blocks), part_(body.first_), left_(body.size_) {}
 
   Result<ReadOutcome> read(std::span<Segment> out, std::size_t bytes_max, Forms forms) override {
     if (left_ == 0) return ReadOutcome{0, Next::kEnd};
@@ -79,7 +81,8 @@ RequestBody::~RequestBody() {
 }
 
 void RequestBody::begin() {
-  if (state_ == State::kUnread) state_ = exchange_.request().body_expected ? State::kReading : State::kComplete;
+  if (state_ == State::kUnread)
+    state_ = exchange_.request().body_expected ? State::kReading : State::kComplete;
 }
 
 void RequestBody::buffer(Waiter& waiter) {
@@ -102,7 +105,8 @@ void RequestBody::buffer(Waiter& waiter) {
 }
 
 void RequestBody::fail_at_once(Waiter& waiter) {
-  if (exchange_.error_status() != 0 && state_ != State::kStreaming) {  // An error page does without the body.
+  if (exchange_.error_status() != 0 &&
+      state_ != State::kStreaming) {  // An error page does without the body.
     drop_parts();
     file_ = FileRef();
     size_ = 0;
@@ -116,7 +120,8 @@ void RequestBody::stream(BodySink& sink) {
   begin();
   if ((state_ != State::kReading && state_ != State::kComplete) || gone()) {
     const std::uint16_t status = failed_status_ == 0 ? 500 : failed_status_;
-    return sink.on_error(Error{Code::kMalformed, Party::kClient, status, "streaming a body that is gone"});
+    return sink.on_error(
+        Error{Code::kMalformed, Party::kClient, status, "streaming a body that is gone"});
   }
   waiter_ = nullptr;
   sink_ = &sink;
@@ -157,7 +162,9 @@ void RequestBody::discard() {
   }
 }
 
-BodySource* RequestBody::reader(Arena& arena) { return arena.make<RequestBodyReader>(*this, exchange_.services().blocks); }
+BodySource* RequestBody::reader(Arena& arena) {
+  return arena.make<RequestBodyReader>(*this, exchange_.services().blocks);
+}
 
 std::string_view RequestBody::text(Arena& arena) const {
   if (state_ != State::kComplete || first_ == nullptr) return {};
@@ -168,13 +175,15 @@ std::string_view RequestBody::text(Arena& arena) const {
   if (first_->next == nullptr) return view(*first_);
   char* to = static_cast<char*>(arena.allocate(size_, 1));
   std::size_t at = 0;
-  for (const Part* part = first_; part != nullptr; part = part->next) at += view(*part).copy(to + at, part->used);
+  for (const Part* part = first_; part != nullptr; part = part->next)
+    at += view(*part).copy(to + at, part->used);
   return {to, at};
 }
 
 void RequestBody::on_data(std::span<const std::byte> bytes, bool last) {
   begin();
-  if (state_ != State::kReading && state_ != State::kStreaming) return;  // What still arrives after a failure is of no use.
+  if (state_ != State::kReading && state_ != State::kStreaming)
+    return;  // What still arrives after a failure is of no use.
   credit_ -= std::min<std::uint64_t>(credit_, bytes.size());
   if (over_limit(bytes.size())) return finish(413);
   if (state_ == State::kStreaming) {
@@ -212,12 +221,14 @@ void RequestBody::finish(std::uint16_t status) {
   Waiter* waiter = std::exchange(waiter_, nullptr);
   BodySink* sink = std::exchange(sink_, nullptr);
   if (sink != nullptr && status != 0) {
-    sink->on_error(Error{status == 413 ? Code::kTooLarge : Code::kMalformed, Party::kClient, status, "reading the request body"});
+    sink->on_error(Error{status == 413 ? Code::kTooLarge : Code::kMalformed, Party::kClient, status,
+                         "reading the request body"});
   }
   if (waiter != nullptr) waiter->on_body(status);
 }
 
-// Tops the transport's credit up when half of it is used, so that an upload neither stalls nor costs a call per read.
+// Tops the transport's credit up when half of it is used, so that an upload neither stalls nor
+// costs a call per read.
 void RequestBody::grant() {
   if (waiter_ == nullptr || state_ != State::kReading || credit_ > kWindowBytes / 2) return;
   std::uint64_t bytes = kWindowBytes - credit_;
@@ -230,12 +241,14 @@ void RequestBody::grant() {
   exchange_.transport().grant(bytes);
 }
 
-// A length that was announced has been judged before; this is for chunked bodies and streams without one.
+// A length that was announced has been judged before; this is for chunked bodies and streams
+// without one.
 bool RequestBody::over_limit(std::size_t more) {
   const std::uint64_t limit = exchange_.settings<CoreSettings>().client_max_body_size;
   if (limit == 0 || more <= limit - std::min(limit, size_)) return false;
   if (exchange_.request().content_length) return false;
-  exchange_.log(LogLevel::kError, 0, "client intended to send too large chunked body: {}+{} bytes", size_, more);
+  exchange_.log(LogLevel::kError, 0, "client intended to send too large chunked body: {}+{} bytes",
+                size_, more);
   return true;
 }
 
@@ -243,16 +256,22 @@ bool RequestBody::store(std::span<const std::byte> bytes) {
   const CoreSettings& settings = exchange_.settings<CoreSettings>();
   if (!file_) {
     const bool file_only = settings.client_body_in_file_only != CoreSettings::BodyInFile::kOff;
-    const std::uint64_t expected = std::max(exchange_.request().content_length.value_or(0), size_ + bytes.size());
-    if (!file_only && expected <= settings.client_body_buffer_size && keep_in_memory(bytes)) return true;
-    if (!spill()) return false;
+    const std::uint64_t expected =
+        std::max(exchange_.request().content_length.value_or(0), size_ + bytes.size());
+    if (!file_only && expected <= settings.client_body_buffer_size && keep_in_memory(bytes))
+      return true;
+    if (!no_file_ && !spill()) return false;
+    // Without a directory for files (not root, not installed) memory has to do, within the worker's
+    // budget of blocks.
+    if (no_file_) return keep_in_memory(bytes);
   }
   if (!write_file(bytes)) return false;
   size_ += bytes.size();
   return true;
 }
 
-// False if the worker's blocks are spent: a file is the next best place then. Nothing was taken in that case.
+// False if the worker's blocks are spent: a file is the next best place then. Nothing was taken in
+// that case.
 bool RequestBody::keep_in_memory(std::span<const std::byte> bytes) {
   std::size_t room = last_ == nullptr ? 0 : last_->room();
   for (Part* tail = last_; room < bytes.size(); room += tail->room()) {
@@ -276,8 +295,10 @@ RequestBody::Part* RequestBody::add_part(Part* tail, std::size_t bytes_wanted) {
   const CoreSettings& settings = exchange_.settings<CoreSettings>();
   BlockRef block;
   if (settings.client_body_in_single_buffer && first_ == nullptr) {
-    const std::uint64_t length = exchange_.request().content_length.value_or(settings.client_body_buffer_size);
-    block = Block::allocate(std::max<std::uint64_t>(std::min(length, settings.client_body_buffer_size), bytes_wanted));
+    const std::uint64_t length =
+        exchange_.request().content_length.value_or(settings.client_body_buffer_size);
+    block = Block::allocate(
+        std::max<std::uint64_t>(std::min(length, settings.client_body_buffer_size), bytes_wanted));
   } else {
     block = exchange_.services().blocks.take();
   }
@@ -293,9 +314,10 @@ void RequestBody::drop_parts() {
   first_ = last_ = nullptr;
 }
 
-// Moves what memory holds to a file, which has everything from then on.
+// Moves what memory holds to a file, which has everything from then on. True with no_file_ set:
+// there is no file to be had.
 bool RequestBody::spill() {
-  if (!open_file()) return false;
+  if (!open_file()) return no_file_;
   for (Part* part = first_; part != nullptr; part = part->next) {
     if (part->used != 0 && !write_file(part->bytes())) return false;
   }
@@ -305,26 +327,33 @@ bool RequestBody::spill() {
 
 bool RequestBody::open_file() {
   const CoreSettings& settings = exchange_.settings<CoreSettings>();
-  const std::string_view directory =
-      settings.client_body_temp_path.empty() ? exchange_.services().body_temp_path : settings.client_body_temp_path;
+  const std::string_view directory = settings.client_body_temp_path.empty()
+                                         ? exchange_.services().body_temp_path
+                                         : settings.client_body_temp_path;
   const bool named = settings.client_body_in_file_only != CoreSettings::BodyInFile::kOff;
-  auto file = named ? open_named_file(exchange_.arena(), directory, file_name_) : open_nameless_file(directory);
+  auto file = named ? open_named_file(exchange_.arena(), directory, file_name_)
+                    : open_nameless_file(directory);
   if (!file) {
-    exchange_.log(LogLevel::kCrit, file.error().detail, "{} \"{}\" failed", file.error().context, directory);
+    exchange_.log(LogLevel::kCrit, file.error().detail, "{} \"{}\" failed", file.error().context,
+                  directory);
+    no_file_ = !named && settings.client_body_temp_path.empty();
     return false;
   }
   file_ = *std::move(file);
   remove_file_ = settings.client_body_in_file_only == CoreSettings::BodyInFile::kClean;
-  exchange_.log(named ? LogLevel::kNotice : LogLevel::kWarn, 0, "a client request body is buffered to a temporary file {}",
+  exchange_.log(named ? LogLevel::kNotice : LogLevel::kWarn, 0,
+                "a client request body is buffered to a temporary file {}",
                 named ? file_name_ : directory);
   return true;
 }
 
-// Written at once: this goes to the page cache, in pieces of at most what one read of a socket brought.
+// Written at once: this goes to the page cache, in pieces of at most what one read of a socket
+// brought.
 bool RequestBody::write_file(std::span<const std::byte> bytes) {
   const auto written = append(file_->fd(), bytes);
   if (written) return true;
-  exchange_.log(LogLevel::kCrit, written.error().detail, "{} to a temporary file for a request body failed", written.error().context);
+  exchange_.log(LogLevel::kCrit, written.error().detail,
+                "{} to a temporary file for a request body failed", written.error().context);
   return false;
 }
 

@@ -35,7 +35,8 @@ int depth_of(const Exchange& exchange) {
 
 }  // namespace
 
-Result<Subrequest*> Subrequest::start(Exchange& parent, std::string_view uri, std::string_view args, const SubrequestOptions& options,
+Result<Subrequest*> Subrequest::start(Exchange& parent, std::string_view uri, std::string_view args,
+                                      const SubrequestOptions& options,
                                       SubrequestListener& listener) {
   if (depth_of(parent) >= Exchange::kSubrequestDepthMax) {
     parent.log(LogLevel::kError, 0, "subrequests cycle while processing \"{}\"", uri);
@@ -55,11 +56,16 @@ Result<Subrequest*> Subrequest::start(Exchange& parent, std::string_view uri, st
   return child;
 }
 
-Subrequest::Subrequest(Exchange& parent, const SubrequestOptions& options, SubrequestListener& listener)
-    : turn_(parent.services().turn), listener_(&listener), options_(options),
+Subrequest::Subrequest(Exchange& parent, const SubrequestOptions& options,
+                       SubrequestListener& listener)
+    : turn_(parent.services().turn),
+      listener_(&listener),
+      options_(options),
       task_([](TurnTask& task) { static_cast<Task&>(task).owner.run(); }, *this),
       destroy_([](TurnTask& task) { delete &static_cast<Task&>(task).owner; }, *this),
-      parent_hook_([](AbortHook& hook, const Error&) { static_cast<ParentHook&>(hook).owner.withdraw(); }, *this),
+      parent_hook_(
+          [](AbortHook& hook, const Error&) { static_cast<ParentHook&>(hook).owner.withdraw(); },
+          *this),
       exchange_(parent.services(), *this, parent.connection(), &parent) {
   copy_head(parent);
 }
@@ -70,7 +76,8 @@ void Subrequest::copy_head(const Exchange& parent) {
   request = parent.request();
   request.fields = FieldList();
   for (const Field& field : parent.request().fields) {
-    if (is_inherited(field.id, options_.body)) request.fields.add(exchange_.arena(), field.id, field.name, field.value);
+    if (is_inherited(field.id, options_.body))
+      request.fields.add(exchange_.arena(), field.id, field.name, field.value);
   }
   request.body_expected = false;
   request.expects_continue = false;
@@ -102,7 +109,8 @@ void Subrequest::run() {
     listener_->on_head(*this);
     if (listener_ == nullptr) return;  // It withdrew.
     if (failed_) return finish(&failure_);
-    if (source_ == nullptr || options_.body == SubrequestOptions::Body::kDiscard) return finish(nullptr);
+    if (source_ == nullptr || options_.body == SubrequestOptions::Body::kDiscard)
+      return finish(nullptr);
   }
   if (ended_) return finish(nullptr);
   if (std::exchange(ready_pending_, false)) listener_->on_body_ready(*this);
@@ -127,7 +135,8 @@ Result<ReadOutcome> Subrequest::read(std::span<Segment> out, std::size_t bytes_m
   return outcome;
 }
 
-// The response is over for the child first (its log line, its hooks), then for the listener, which may still look at it.
+// The response is over for the child first (its log line, its hooks), then for the listener, which
+// may still look at it.
 void Subrequest::finish(const Error* error) {
   if (BodySource* source = std::exchange(source_, nullptr)) {
     if (error == nullptr) source->cancel();  // Otherwise the exchange does it.
@@ -137,6 +146,8 @@ void Subrequest::finish(const Error* error) {
   } else {
     exchange_.on_sent();
   }
+  // What comes next decides anew whether a client that has shut its side is waited for.
+  exchange_.main().set_ends_with_client(false);
   SubrequestListener* listener = std::exchange(listener_, nullptr);
   dispose();
   if (listener != nullptr) listener->on_done(*this, error);

@@ -9,9 +9,13 @@
 namespace corehttpd::http {
 namespace {
 
-std::unexpected<Error> malformed(const char* context) { return fail(Code::kMalformed, context, 400, Party::kClient); }
+std::unexpected<Error> malformed(const char* context) {
+  return fail(Code::kMalformed, context, 400, Party::kClient);
+}
 
-constexpr bool is_control_or_blank(char c) { return static_cast<std::uint8_t>(c) <= 0x20 || c == 0x7f; }
+constexpr bool is_control_or_blank(char c) {
+  return static_cast<std::uint8_t>(c) <= 0x20 || c == 0x7f;
+}
 constexpr bool is_alpha(char c) { return text::lower(c) >= 'a' && text::lower(c) <= 'z'; }
 
 // Bytes that end the quick scan of a path: most paths have none but slashes.
@@ -51,8 +55,9 @@ Result<std::size_t> percent_decode(std::string_view raw, char* out) {
   return length;
 }
 
-// Resolves dot segments and slashes within path[0, length), in place: what is written never overtakes what is read. Segments are kept
-// each with the slash before it, so that the root is the empty text until the end.
+// Resolves dot segments and slashes within path[0, length), in place: what is written never
+// overtakes what is read. Segments are kept each with the slash before it, so that the root is the
+// empty text until the end.
 Result<std::size_t> resolve_segments(char* path, std::size_t length, bool merge_slashes) {
   std::size_t written = 0;
   for (std::size_t at = 0; at < length;) {
@@ -87,10 +92,12 @@ Result<std::size_t> resolve_segments(char* path, std::size_t length, bool merge_
 Result<bool> is_normal(std::string_view path, bool merge_slashes) {
   for (std::size_t i = 0; i < path.size(); ++i) {
     const char c = path[i];
-    if (!kPathSpecial[static_cast<std::uint8_t>(c)]) [[likely]] continue;
+    if (!kPathSpecial[static_cast<std::uint8_t>(c)]) [[likely]]
+      continue;
     if (c == '%') return false;
     if (c != '/') return malformed("control character in the path");
-    if (i + 1 < path.size() && (path[i + 1] == '.' || (merge_slashes && path[i + 1] == '/'))) return false;
+    if (i + 1 < path.size() && (path[i + 1] == '.' || (merge_slashes && path[i + 1] == '/')))
+      return false;
   }
   return true;
 }
@@ -110,9 +117,11 @@ Result<std::string_view> check_bracketed(std::string_view text) {
   if (close == std::string_view::npos) return malformed("unclosed bracket in the host");
   const std::string_view address = text.substr(1, close - 1);
   for (char c : address) {  // No zone, and nothing that a parser of C strings would stop at.
-    if (text::hex_value(c) < 0 && c != ':' && c != '.') return malformed("invalid IPv6 address in the host");
+    if (text::hex_value(c) < 0 && c != ':' && c != '.')
+      return malformed("invalid IPv6 address in the host");
   }
-  if (IpAddress::parse(address).family != IpAddress::Family::kV6) return malformed("invalid IPv6 address in the host");
+  if (IpAddress::parse(address).family != IpAddress::Family::kV6)
+    return malformed("invalid IPv6 address in the host");
   if (close + 1 == text.size()) return text;
   if (text[close + 1] != ':') return malformed("text after the address in the host");
   return cut_port(text, close + 1);
@@ -123,7 +132,8 @@ Result<std::string_view> check_reg_name(std::string_view name) {
   if (colon != std::string_view::npos) name = CORE_TRY(cut_port(name, colon));
   for (std::size_t i = 0; i < name.size(); ++i) {
     if (name[i] == '%') {
-      if (i + 2 >= name.size() || text::hex_value(name[i + 1]) < 0 || text::hex_value(name[i + 2]) < 0) {
+      if (i + 2 >= name.size() || text::hex_value(name[i + 1]) < 0 ||
+          text::hex_value(name[i + 2]) < 0) {
         return malformed("invalid percent-encoding in the host");
       }
       i += 2;
@@ -177,7 +187,8 @@ std::string_view escape(Arena& arena, std::string_view text, const ByteSet& esca
 
 Result<Target> parse_target(Arena& arena, std::string_view text) {
   for (char c : text) {
-    if (is_control_or_blank(c)) return malformed("control character or blank in the request target");
+    if (is_control_or_blank(c))
+      return malformed("control character or blank in the request target");
   }
   Target target;
   target.uri = text;
@@ -188,10 +199,12 @@ Result<Target> parse_target(Arena& arena, std::string_view text) {
   if (text.empty()) return malformed("empty request target");
   if (text.front() != '/') {
     const std::size_t end = text.find("://");
-    if (end == std::string_view::npos || end == 0 || !is_alpha(text.front())) return malformed("invalid request target");
+    if (end == std::string_view::npos || end == 0 || !is_alpha(text.front()))
+      return malformed("invalid request target");
     target.scheme = text.substr(0, end);
     for (char c : target.scheme) {
-      if (!is_alpha(c) && !text::is_digit(c) && c != '+' && c != '-' && c != '.') return malformed("invalid scheme in the request target");
+      if (!is_alpha(c) && !text::is_digit(c) && c != '+' && c != '-' && c != '.')
+        return malformed("invalid scheme in the request target");
     }
     const std::string_view rest = text.substr(end + 3);
     const std::size_t path = std::min(rest.find_first_of("/?#"), rest.size());
@@ -212,8 +225,10 @@ Result<Target> parse_target(Arena& arena, std::string_view text) {
   return target;
 }
 
-Result<std::string_view> normalize_path(Arena& arena, std::string_view raw_path, bool merge_slashes) {
-  if (raw_path.empty() || raw_path.front() != '/') return malformed("the path does not begin with '/'");
+Result<std::string_view> normalize_path(Arena& arena, std::string_view raw_path,
+                                        bool merge_slashes) {
+  if (raw_path.empty() || raw_path.front() != '/')
+    return malformed("the path does not begin with '/'");
   if (CORE_TRY(is_normal(raw_path, merge_slashes))) return raw_path;
   char* path = static_cast<char*>(arena.allocate(raw_path.size() + 1, 1));
   const std::size_t decoded = CORE_TRY(percent_decode(raw_path, path));
@@ -224,7 +239,8 @@ Result<std::string_view> normalize_path(Arena& arena, std::string_view raw_path,
 
 Result<std::string_view> parse_host(Arena& arena, std::string_view text) {
   if (text.empty()) return malformed("empty host");
-  const std::string_view name = CORE_TRY(text.front() == '[' ? check_bracketed(text) : check_reg_name(text));
+  const std::string_view name =
+      CORE_TRY(text.front() == '[' ? check_bracketed(text) : check_reg_name(text));
   bool upper = false;
   for (char c : name) upper |= c >= 'A' && c <= 'Z';
   if (!upper) return name;
@@ -240,8 +256,14 @@ PathAndArgs split_args(std::string_view uri) {
   return {uri.substr(0, mark), uri.substr(mark + 1)};
 }
 
-std::string_view escape_uri(Arena& arena, std::string_view text) { return escape(arena, text, kEscapedInUri); }
-std::string_view escape_args(Arena& arena, std::string_view text) { return escape(arena, text, kEscapedInArgs); }
-std::string_view escape_location(Arena& arena, std::string_view text) { return escape(arena, text, kEscapedInLocation); }
+std::string_view escape_uri(Arena& arena, std::string_view text) {
+  return escape(arena, text, kEscapedInUri);
+}
+std::string_view escape_args(Arena& arena, std::string_view text) {
+  return escape(arena, text, kEscapedInArgs);
+}
+std::string_view escape_location(Arena& arena, std::string_view text) {
+  return escape(arena, text, kEscapedInLocation);
+}
 
 }  // namespace corehttpd::http

@@ -16,7 +16,8 @@ std::unexpected<Error> system_error(int errno_value, const char* context) {
 }  // namespace
 
 Result<FileRef> open_named_file(Arena& arena, std::string_view directory, std::string_view& path) {
-  const std::string_view name = arena.concat(directory, directory.ends_with('/') ? "" : "/", "body-XXXXXX");
+  const std::string_view name =
+      arena.concat(directory, directory.ends_with('/') ? "" : "/", "body-XXXXXX");
   // The arena's copy is ours to write to; mkostemp(3) puts the letters in.
   const int fd = ::mkostemp(const_cast<char*>(name.data()), O_CLOEXEC);
   if (fd < 0) return system_error(errno, "mkostemp()");
@@ -31,7 +32,8 @@ Result<FileRef> open_nameless_file(std::string_view directory) {
   } while (fd < 0 && errno == EINTR);
   if (fd >= 0) return FileRef::adopt(fd);
   // Some file systems (overlayfs of old, NFS) have no O_TMPFILE, and say so in various ways.
-  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) return system_error(errno, "open()");
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+    return system_error(errno, "open()");
   Arena arena;
   std::string_view path;
   auto file = open_named_file(arena, directory, path);

@@ -11,7 +11,8 @@
 
 namespace corehttpd::http {
 
-// A file without a name in directory (absolute, NUL-terminated), which vanishes with its last descriptor, even if the worker dies.
+// A file without a name in directory (absolute, NUL-terminated), which vanishes with its last
+// descriptor, even if the worker dies.
 Result<FileRef> open_nameless_file(std::string_view directory);
 // A file with a name of its own, mode 0600; path is set to it, in the arena.
 Result<FileRef> open_named_file(Arena& arena, std::string_view directory, std::string_view& path);

@@ -7,7 +7,7 @@
 #include "corehttpd/conf/diagnostics.h"
 #include "corehttpd/conf/reference.h"
 #include "server/command_line.h"
-#include "server/log_opening.h"
+#include "server/environment.h"
 #include "server/master.h"
 #include "server/modules.h"
 
@@ -27,10 +27,10 @@ int test(const CommandLine& line) {
   conf::Options options = load_options(line);
   options.test_only = true;
   conf::Diagnostics diagnostics;
-  auto configuration = load(options, diagnostics);
+  auto configuration = load(options, diagnostics, line.error_log);
   for (const conf::Diagnostic& d : diagnostics.all()) {
     if (line.quiet && d.severity != conf::Severity::kError) continue;
-    std::fputs(diagnostics.format(d).c_str(), stderr);
+    std::fprintf(stderr, "%s\n", diagnostics.format(d).c_str());
   }
   std::string message;
   if (configuration != nullptr) {
@@ -51,9 +51,9 @@ int test(const CommandLine& line) {
 
 int send_signal(const CommandLine& line) {
   conf::Diagnostics diagnostics;
-  auto configuration = load(load_options(line), diagnostics);
+  auto configuration = load(load_options(line), diagnostics, line.error_log);
   if (configuration == nullptr) {
-    std::fputs(diagnostics.format_all().c_str(), stderr);
+    std::fprintf(stderr, "%s\n", diagnostics.format_all().c_str());
     return 1;
   }
   const std::string path = pid_path(*configuration);

@@ -14,6 +14,7 @@
 #include "corehttpd/base/log.h"
 #include "corehttpd/http/core_settings.h"
 #include "server/channel.h"
+#include "server/environment.h"
 #include "server/log_opening.h"
 #include "server/modules.h"
 #include "server/temp_paths.h"
@@ -76,7 +77,7 @@ int Master::run() {
     reap();
     respawn_due();
   }
-  sockets_.unlink_unix();
+  sockets_.close_all();
   ::unlink(pid_path_.c_str());
   log(nullptr, LogLevel::kNotice, "exit");
   return exit_status_;
@@ -84,15 +85,15 @@ int Master::run() {
 
 bool Master::load_first() {
   conf::Diagnostics diagnostics;
-  configuration_ = load(options_, diagnostics);
-  std::fputs(diagnostics.format_all().c_str(), stderr);
+  configuration_ = load(options_, diagnostics, line_.error_log);
+  if (!diagnostics.all().empty()) std::fprintf(stderr, "%s\n", diagnostics.format_all().c_str());
   if (configuration_ == nullptr) return false;
   std::string message;
   if (!prepare(*configuration_, message)) {
     std::fprintf(stderr, "corehttpd: [emerg] %s\n", message.c_str());
     return false;
   }
-  set_process_log(configuration_->root.get<http::CoreSettings>().error_log);
+  set_process_log(process_log_of(*configuration_));
   return create_counters();
 }
 
@@ -146,8 +147,10 @@ int Master::run_alone() {
   const WorkerSetup setup{*configuration_, sockets_.descriptors(configuration_->object<route::Tree>()->listeners()), *counters_,
                           counters_->take_slot(), 0, Identity{}, -1};
   const int status = run_worker(setup);
+  sockets_.close_all();
   ::unlink(pid_path_.c_str());
-  return status;
+  // As every worker ends: destructors would only add ways to crash.
+  ::_exit(status);
 }
 
 std::uint32_t Master::wanted_workers() const {
@@ -275,7 +278,7 @@ void Master::stop(int signal) {
 void Master::reload() {
   log(nullptr, LogLevel::kNotice, "reconfiguring");
   conf::Diagnostics diagnostics;
-  auto fresh = load(options_, diagnostics);
+  auto fresh = load(options_, diagnostics, line_.error_log);
   for (const conf::Diagnostic& d : diagnostics.all()) {
     const LogLevel level = d.severity == conf::Severity::kError     ? LogLevel::kEmerg
                            : d.severity == conf::Severity::kWarning ? LogLevel::kWarn
@@ -289,14 +292,15 @@ void Master::reload() {
     return;
   }
   auto old = std::exchange(configuration_, std::move(fresh));
-  set_process_log(configuration_->root.get<http::CoreSettings>().error_log);
+  set_process_log(process_log_of(*configuration_));
   ++generation_;
   paused_ = false;
   respawns_.clear();
-  if (!start_workers()) log(nullptr, LogLevel::kAlert, "not all workers of the new configuration could be started");
-  signal_workers(SIGQUIT, true);
+  // Before the fork: new workers would hold what only the old generation uses, and a removed address would stay open.
   sockets_.keep_only(configuration_->object<route::Tree>()->listeners());
   close_logs(*old->object<http::LogFiles>());
+  if (!start_workers()) log(nullptr, LogLevel::kAlert, "not all workers of the new configuration could be started");
+  signal_workers(SIGQUIT, true);
 }
 
 void Master::reopen_logs() {

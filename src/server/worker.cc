@@ -12,9 +12,11 @@
 #include <memory>
 
 #include "corehttpd/base/log.h"
+#include "corehttpd/assets/file_lookup.h"
 #include "corehttpd/handlers/access_log.h"
 #include "corehttpd/handlers/error_page.h"
 #include "corehttpd/http/log_files.h"
+#include "corehttpd/http/temp_paths.h"
 #include "corehttpd/io/loop.h"
 #include "corehttpd/proto/acceptor.h"
 #include "server/channel.h"
@@ -71,6 +73,15 @@ void pin(std::uint32_t number) {
   }
 }
 
+// A quarter of the machine's memory for buffers, shared out to the workers; never less than 64 MiB each.
+std::size_t block_budget(const ServerSettings& settings) {
+  const auto pages = static_cast<std::size_t>(std::max(::sysconf(_SC_PHYS_PAGES), 1L));
+  const auto page_bytes = static_cast<std::size_t>(std::max(::sysconf(_SC_PAGESIZE), 4096L));
+  const std::size_t workers = settings.worker_processes == 0 ? available_cpus() : settings.worker_processes;
+  constexpr std::size_t kBytesMin = std::size_t{64} * 1024 * 1024;
+  return std::max(pages * page_bytes / 4 / workers, kBytesMin) / BlockPool::kBlockBytes;
+}
+
 class Worker {
  public:
   Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descriptors);
@@ -78,6 +89,7 @@ class Worker {
 
  private:
   void start_draining();
+  void end_if_drained();
   void read_channel();
   void reopen(const ReceivedMessage& received);
   void reopen_alone();
@@ -106,6 +118,7 @@ class Worker {
   http::LogFiles* log_files_;
   handlers::AccessLog access_log_;
   handlers::ErrorPages error_pages_;
+  assets::FileLookup files_;
   http::Services services_;
   proto::Acceptors acceptors_;
   Owned<TurnTask> emptied_;
@@ -121,12 +134,18 @@ Worker::Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descripto
       loop_(loop),
       log_files_(setup.configuration.object<http::LogFiles>()),
       access_log_(loop, *log_files_),
+      files_(loop.clock()),
       services_{loop, loop.turn(), loop.blocks(), loop.clock(), *setup.configuration.object<route::Tree>(), error_pages_,
                 access_log_, setup.counters, transforms()},
       acceptors_(services_, connection_limit(descriptors)),
-      emptied_([](Worker& w) { w.done_ = w.draining_; }, *this),
+      emptied_([](Worker& w) { w.end_if_drained(); }, *this),
       shutdown_timer_([](Worker& w) { w.acceptors_.connections().close_now(); }, *this),
       channel_poll_(*this) {
+  services_.files = &files_;
+  if (::access(http::kDefaultTempPath.data(), W_OK | X_OK) == 0) {
+    services_.body_temp_path = http::kDefaultTempPath;
+  }
+  files_.start(loop);
 }
 
 // Each connection may need a second descriptor, for a file or an origin.
@@ -170,9 +189,16 @@ void Worker::start_draining() {
   set_title("corehttpd: worker process is shutting down");
   services_.draining = true;
   acceptors_.stop();
+  acceptors_.when_stopped(&emptied_);
   acceptors_.connections().when_empty(&emptied_);
   acceptors_.connections().drain();
   if (settings_.worker_shutdown_timeout > 0) loop_.schedule(shutdown_timer_, settings_.worker_shutdown_timeout);
+}
+
+// Asked again when it is so: the kernel may still hand over a connection after stop(), and one that changes its protocol is in no set
+// for a moment.
+void Worker::end_if_drained() {
+  done_ = draining_ && acceptors_.stopped() && acceptors_.connections().empty();
 }
 
 void Worker::finish_logs() {
@@ -241,18 +267,21 @@ int run_worker(const WorkerSetup& setup) {
   if (!settings.working_directory.empty() && ::chdir(std::string(settings.working_directory).c_str()) != 0) {
     log_errno(nullptr, LogLevel::kAlert, errno, "chdir(\"{}\") failed", settings.working_directory);
   }
-  auto loop = io::make_ring_loop({});
+  io::RingOptions ring;
+  ring.blocks_limit = block_budget(settings);
+  auto loop = io::make_ring_loop(ring);
   if (!loop) {
     log_errno(nullptr, LogLevel::kEmerg, loop.error().detail, "{}", io::explain_ring_failure(loop.error().detail));
     return kFatalExit;
   }
   g_loop = loop->get();
   install_signals(setup.channel < 0);
-  Worker worker(setup, **loop, descriptors);
-  const int status = worker.run();
+  // Never destroyed: everything is about to vanish with the process, and destructors would only add ways to crash.
+  auto* worker = new Worker(setup, **loop, descriptors);
+  const int status = worker->run();
   g_loop = nullptr;
-  // Everything is about to vanish with the process; running destructors would only add ways to crash.
-  ::_exit(status);
+  (void)loop->release();
+  return status;
 }
 
 }  // namespace corehttpd::server

@@ -1,4 +1,5 @@
-// Request targets, paths and hosts: whatever comes in, what comes out keeps the promises of target.h.
+// Request targets, paths and hosts: whatever comes in, what comes out keeps the promises of
+// target.h.
 #include <cstdint>
 #include <cstdlib>
 
@@ -11,7 +12,8 @@ using namespace corehttpd::http;
 namespace {
 
 bool has_dot_segment(std::string_view path) {
-  for (std::string_view inner : {"/../", "/./"}) if (path.find(inner) != std::string_view::npos) return true;
+  for (std::string_view inner : {"/../", "/./"})
+    if (path.find(inner) != std::string_view::npos) return true;
   return path.ends_with("/..") || path.ends_with("/.");
 }
 

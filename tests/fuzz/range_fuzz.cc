@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::uint64_t length = 0;
   if (size < sizeof(length)) return 0;
   std::memcpy(&length, data, sizeof(length));
-  const std::string_view value(reinterpret_cast<const char*>(data) + sizeof(length), size - sizeof(length));
+  const std::string_view value(reinterpret_cast<const char*>(data) + sizeof(length),
+                               size - sizeof(length));
   Arena arena;
   const RangeSet set = parse_ranges(arena, value, length, 100);
   CORE_CHECK((set.kind == RangeSet::Kind::kSome) == !set.ranges.empty());

@@ -227,6 +227,8 @@ class SettingsView {
     return *static_cast<const S*>(slots_[SettingsIndex<S>::value]);
   }
   explicit operator bool() const { return slots_ != nullptr; }
+  // The same block's settings: tells what a block was given itself from what it inherited.
+  friend bool operator==(const SettingsView&, const SettingsView&) = default;
 
  private:
   const void* const* slots_ = nullptr;

@@ -32,12 +32,14 @@ class BodySource {
  public:
   // Moves segments into out, together at most bytes_max bytes (bytes_max > 0, out not empty).
   virtual Result<ReadOutcome> read(std::span<Segment> out, std::size_t bytes_max, Forms forms) = 0;
+  // From now on read() yields the bytes [begin, end) of the whole representation and then kEnd, whatever was read or restricted before:
+  // also after kEnd, so that several ranges can be read one after the other. begin <= end <= its length. False, with nothing changed, from
+  // a source that can't seek. Decorators that change bytes or their number don't offer it.
+  virtual bool restrict(std::uint64_t begin, std::uint64_t end) { (void)begin; (void)end; return false; }
   // Nobody will read any more. Idempotent. Decorators pass it on.
   virtual void cancel() noexcept {}
   // After kEnd: trailer fields, or nullptr.
   virtual const FieldList* trailers() { return nullptr; }
-  // The bytes left if they are known to be one memory segment or file range already; lets a transport send head and body in one go.
-  // Purely a hint.
   virtual ~BodySource() = default;
 };
 

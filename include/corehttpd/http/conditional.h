@@ -20,14 +20,18 @@ struct Validators {
   std::int64_t last_modified = -1;  // Unix seconds; -1: none.
 };
 
-// In the order of §13.2.2: If-Match, or else If-Unmodified-Since; then If-None-Match, or else If-Modified-Since (GET and HEAD only, compared
-// as if_modified_since says). For responses that would be 200; a field that can't be read counts as absent. If-Range is not among these.
-Precondition evaluate_preconditions(const RequestHead& request, const Validators& validators, CoreSettings::IfModifiedSince mode);
+// In the order of §13.2.2: If-Match, or else If-Unmodified-Since; then If-None-Match, or else
+// If-Modified-Since (GET and HEAD only, compared as if_modified_since says). For responses that
+// would be 200; a field that can't be read counts as absent. If-Range is not among these.
+Precondition evaluate_preconditions(const RequestHead& request, const Validators& validators,
+                                    CoreSettings::IfModifiedSince mode);
 
-// True if Range may be applied: no If-Range, or one that matches strongly (an entity tag) or exactly (a date).
+// True if Range may be applied: no If-Range, or one that matches strongly (an entity tag) or
+// exactly (a date).
 bool if_range_matches(const RequestHead& request, const Validators& validators);
 
-// An element of a field's list of entity tags equals tag, or the list is "*". weak: W/ is ignored on both sides (§8.8.3.2).
+// An element of a field's list of entity tags equals tag, or the list is "*". weak: W/ is ignored
+// on both sides (§8.8.3.2).
 bool etag_list_matches(std::string_view list, std::string_view tag, bool weak);
 
 }  // namespace corehttpd::http

@@ -49,6 +49,9 @@ struct CoreSettings {
   enum class IfModifiedSince : std::uint8_t { kOff, kExact, kBefore } if_modified_since = IfModifiedSince::kExact;
   std::uint64_t max_ranges = UINT64_MAX;
   bool internal = false;
+  // Set by the setters of fastcgi_pass and its like (nginx's auto_redirect): "/dir" is answered with a redirect to "/dir/" when this
+  // location is "/dir/". route clears it in every new location.
+  bool auto_redirect = false;
   // Logs.
   const LogTarget* error_log = nullptr;              // nullptr: the process's.
   bool log_not_found = true;

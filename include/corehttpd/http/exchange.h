@@ -130,6 +130,10 @@ class Exchange final : public LogContext {
   bool may_redirect() const { return uri_changes_ < kUriChangesMax; }
   // What suspends an exchange registers here.
   void on_abort(AbortHook& hook) { hooks_.push_back(hook); }
+  // The work is done for this client only: when it closes its side before the head was sent, that counts as going away, as with nginx's
+  // gateways. Without it a client may send its request, shut down its side and wait.
+  void set_ends_with_client(bool on) { ends_with_client_ = on; }
+  bool ends_with_client() const { return ends_with_client_ && !head_sent_ && !finished_; }
   // The status that error_page is being served for, so that it is kept; 0: none.
   std::uint16_t error_status() const { return error_status_; }
   void set_error_status(std::uint16_t status) { error_status_ = status; }
@@ -161,6 +165,8 @@ class Exchange final : public LogContext {
     log_in(log_target(), level, *this, errno_value, format, std::forward<A>(arguments)...);
   }
   const LogTarget* log_target() const;
+  // The origin that is being asked, as error log lines name it ("fastcgi://unix:/run/php.sock:"); lives as long as the exchange.
+  void set_upstream_text(std::string_view text) { upstream_text_ = text; }
   void append_to(std::string& line) const override;
   std::uint64_t connection_number() const override { return connection_.number; }
 
@@ -192,7 +198,7 @@ class Exchange final : public LogContext {
   const Site* site_ = nullptr;
   const Location* location_ = nullptr;
   conf::SettingsView settings_;
-  std::string_view uri_, args_, host_, client_text_, redirect_name_;
+  std::string_view uri_, args_, host_, client_text_, redirect_name_, upstream_text_;
   std::span<const std::string_view> captures_;
   IpAddress client_;
   BodySource* source_ = nullptr;
@@ -208,7 +214,7 @@ class Exchange final : public LogContext {
   enum class Stage : std::uint8_t { kNew, kServerRewrite, kLocation, kAnswered } stage_ = Stage::kNew;
   std::uint16_t error_status_ = 0;
   std::uint8_t uri_changes_ = 0;
-  bool internal_ = false, head_sent_ = false, finished_ = false, suspended_ = false, complete_ = false;
+  bool ends_with_client_ = false, internal_ = false, head_sent_ = false, finished_ = false, suspended_ = false, complete_ = false;
   Milliseconds started_ms_ = 0;
   std::int64_t started_wall_us_ = 0;
   std::uint64_t bytes_sent_ = 0, body_bytes_sent_ = 0;

@@ -18,21 +18,26 @@ struct ByteRange {
 
 struct RangeSet {
   enum class Kind : std::uint8_t {
-    kWhole,          // Answer as if there were no Range: another unit, not readable, too many, overlapping, or no gain.
+    kWhole,  // Answer as if there were no Range: another unit, not readable, too many, overlapping,
+             // or no gain.
     kUnsatisfiable,  // 416 with "Content-Range: bytes */length".
-    kSome,           // 206: ranges holds one (Content-Range) or more (multipart/byteranges), in the order of the request.
+    kSome,  // 206: ranges holds one (Content-Range) or more (multipart/byteranges), in the order of
+            // the request.
   };
   Kind kind = Kind::kWhole;
   std::span<const ByteRange> ranges;
 };
 
-// What each part of a multipart/byteranges body costs beside its bytes, at least: boundary, Content-Type, Content-Range. Ranges that with
-// it come to more than the whole representation are answered by that instead, so that no request can make a response larger than the file.
+// What each part of a multipart/byteranges body costs beside its bytes, at least: boundary,
+// Content-Type, Content-Range. Ranges that with it come to more than the whole representation are
+// answered by that instead, so that no request can make a response larger than the file.
 inline constexpr std::uint64_t kPartOverhead = 80;
 
-// value: of the Range field. length: of the representation in bytes. max_ranges as the directive has it: 0 turns ranges off. Ranges live in
-// arena. A syntactically wrong field is ignored (§14.2 allows it); last positions past the end are clamped.
-RangeSet parse_ranges(Arena& arena, std::string_view value, std::uint64_t length, std::uint64_t max_ranges);
+// value: of the Range field. length: of the representation in bytes. max_ranges as the directive
+// has it: 0 turns ranges off. Ranges live in arena. A syntactically wrong field is ignored (§14.2
+// allows it); last positions past the end are clamped.
+RangeSet parse_ranges(Arena& arena, std::string_view value, std::uint64_t length,
+                      std::uint64_t max_ranges);
 
 // "bytes 0-99/1000", for a part or a single range; in arena.
 std::string_view content_range(Arena& arena, const ByteRange& range, std::uint64_t length);

@@ -1,5 +1,6 @@
-// The request body: in memory up to client_body_buffer_size, then in a temporary file; can be read again (retry, redirect). Nobody
-// reads it until a step asks: then bytes are granted to the transport, a window at a time.
+// The request body: in memory up to client_body_buffer_size, then in a temporary file; can be read
+// again (retry, redirect). Nobody reads it until a step asks: then bytes are granted to the
+// transport, a window at a time.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,8 @@ class Exchange;
 
 class RequestBody final : public BodySink {
  public:
-  // Credit that the transport is given while a body is buffered. What arrives is stored at once, so this bounds only what may be
-  // under way; it is what an h2 upload can move per round trip.
+  // Credit that the transport is given while a body is buffered. What arrives is stored at once, so
+  // this bounds only what may be under way; it is what an h2 upload can move per round trip.
   static constexpr std::uint64_t kWindowBytes = 256 * 1024;
 
   enum class State : std::uint8_t {
@@ -38,8 +39,8 @@ class RequestBody final : public BodySink {
   // Bytes received so far; of a complete body its length.
   std::uint64_t size() const { return size_; }
 
-  // Called when buffer() has finished, at once (from within buffer()) if the body is already complete. status 0: complete;
-  // else the status to fail with (400, 408, 413, 500).
+  // Called when buffer() has finished, at once (from within buffer()) if the body is already
+  // complete. status 0: complete; else the status to fail with (400, 408, 413, 500).
   class Waiter {
    public:
     virtual void on_body(std::uint16_t status) = 0;
@@ -47,21 +48,25 @@ class RequestBody final : public BodySink {
    protected:
     ~Waiter() = default;
   };
-  // Reads it all into memory and file, within client_max_body_size. One waiter at a time, which must withdraw() if it dies first. While an
-  // error page is served for a body that broke off or was discarded, the body is complete and empty.
+  // Reads it all into memory and file, within client_max_body_size. One waiter at a time, which
+  // must withdraw() if it dies first. While an error page is served for a body that broke off or
+  // was discarded, the body is complete and empty.
   void buffer(Waiter& waiter);
   // Stops granting; a later buffer() goes on.
   void withdraw() { waiter_ = nullptr; }
-  // Streams instead: the sink gets what has been buffered so far at once, and everything later; it grants through Transport::grant(). A body
-  // that is complete is better taken by reader(), which is pulled.
+  // Streams instead: the sink gets what has been buffered so far at once, and everything later; it
+  // grants through Transport::grant(). A body that is complete is better taken by reader(), which
+  // is pulled.
   void stream(BodySink& sink);
   // The sink of stream() is going away; what still comes is dropped.
   void withdraw_sink() { sink_ = nullptr; }
   // Nobody wants it: the transport may discard.
   void discard();
-  // A fresh reader over the complete body, from its start; in arena, which must not outlive the exchange. Memory and file segments.
+  // A fresh reader over the complete body, from its start; in arena, which must not outlive the
+  // exchange. Memory and file segments.
   BodySource* reader(Arena& arena);
-  // The name of the temporary file for client_body_in_file_only ($request_body_file); empty without one.
+  // The name of the temporary file for client_body_in_file_only ($request_body_file); empty without
+  // one.
   std::string_view file_name() const { return file_name_; }
   // The body if it is complete and in memory as a whole ($request_body); nothing otherwise.
   std::string_view text(Arena& arena) const;
@@ -101,6 +106,7 @@ class RequestBody final : public BodySink {
   std::uint16_t failed_status_ = 0;
   State state_ = State::kUnread;
   bool remove_file_ = false;  // client_body_in_file_only clean.
+  bool no_file_ = false;      // The default directory can't be used: the body stays in memory.
 };
 
 }  // namespace corehttpd::http

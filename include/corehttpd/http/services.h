@@ -10,8 +10,10 @@
 #include "corehttpd/base/turn.h"
 #include "corehttpd/http/pipeline.h"
 #include "corehttpd/http/site.h"
+#include "corehttpd/http/temp_paths.h"
 
 namespace corehttpd::io { class Loop; }
+namespace corehttpd::assets { class FileLookup; }
 
 namespace corehttpd::http {
 
@@ -20,6 +22,8 @@ class ErrorResponder {
  public:
   // Either calls exchange.redirect…() and returns redirect(), or calls exchange.respond() and returns answered().
   virtual StepOutcome respond(Exchange& exchange, std::uint16_t status) = 0;
+  // Is there an error_page for status where exchange is? Asked by gateways that intercept errors.
+  virtual bool has_page(const Exchange&, std::uint16_t) const { return false; }
 
  protected:
   ~ErrorResponder() = default;
@@ -60,8 +64,9 @@ struct Services {
   Counters& counters;
   std::span<const Transform* const> transforms;
   // Where request bodies go that do not fit into memory, unless client_body_temp_path says: absolute, exists, NUL-terminated past its end.
-  std::string_view body_temp_path = "/tmp";
+  std::string_view body_temp_path = kDefaultTempPath;
   bool draining = false;  // A graceful end has begun: answer with Connection: close, GOAWAY.
+  assets::FileLookup* files = nullptr;  // As with loop, only the name is known here. Never nullptr in a worker.
 };
 
 }  // namespace corehttpd::http

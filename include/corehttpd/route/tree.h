@@ -1,4 +1,5 @@
-// Which site and location answers: listen, server, server_name, location. Published as an object of the configuration.
+// Which site and location answers: listen, server, server_name, location. Published as an object of
+// the configuration.
 #pragma once
 
 #include <span>
@@ -11,12 +12,14 @@
 
 namespace corehttpd::route {
 
-// One address to bind; the master does. endpoint.index is its place in Tree::listeners().
+// One address to bind; the master does. endpoint.index is its place in Tree::listeners(). A
+// specific address whose port is also listened on by the wildcard has no socket of its own (unless
+// "bind" or a socket option asks for one): sites are then chosen by the connection's local address.
 struct Listener {
   io::Address address;
   io::ListenOptions options;
   http::Endpoint endpoint;
-  conf::Position at;          // Where it was written, for errors of bind().
+  conf::Position at;  // Where it was written, for errors of bind().
 };
 
 class Tree final : public http::SiteSelector {
@@ -24,7 +27,11 @@ class Tree final : public http::SiteSelector {
   std::span<Listener> listeners();
   std::span<const http::Site* const> sites() const;
   const http::Site& default_site(const http::Endpoint& endpoint) const override;
-  const http::Site& select_site(const http::Endpoint& endpoint, std::string_view host, http::Exchange& exchange) const override;
+  // Exact name, longest "*.name", longest "name.*", first regex, else the address's default.
+  const http::Site& select_site(const http::Endpoint& endpoint, std::string_view host,
+                                http::Exchange& exchange) const override;
+  // nginx's order: "=", then the longest prefix; within it its nested locations; unless it is "^~"
+  // the first regex beside it. kNone: the server block itself, as a location without a name.
   http::LocationMatch find_location(http::Exchange& exchange) const override;
   bool find_named_location(http::Exchange& exchange, std::string_view name) const override;
   struct Data;
@@ -34,9 +41,21 @@ class Tree final : public http::SiteSelector {
   Data* data_ = nullptr;
 };
 
-// http, server, location, listen, server_name, if/limit_except blocks' scopes…
+// Of a server block, in part inherited from http.
+struct Settings {
+  bool http2 = true;  // Also h2 with prior knowledge on cleartext listeners.
+  bool http3 = true;
+};
+
+// http, server, location, listen, server_name, http2, http3.
 const conf::Module& route_module();
-// Which factories make steps, in the order of the server's list: call before compile(); pipelines are built by route's finish().
+// Which factories make steps, in the order of the server's list: call before compile(); pipelines
+// are built by route's finish(), which must come after expr's. The span must live as long as the
+// configuration is being compiled.
 void set_step_factories(conf::Compiler& compiler, std::span<const http::StepFactory> factories);
+// For blocks that act as a location of their own within one ("if", "limit_except"), opened as inner
+// by another module: what Exchange::enter_inner_location() takes. Its pipeline has the steps of the
+// phases after kRewrite and is there when route's finish() is done.
+http::Location* open_inner_location(conf::Compiler& compiler, conf::Scope& inner);
 
 }  // namespace corehttpd::route

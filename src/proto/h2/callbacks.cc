@@ -31,17 +31,19 @@ int on_begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* user_da
   return connection_of(user_data).on_begin_headers(*frame);
 }
 
-int on_header(nghttp2_session* session, const nghttp2_frame* frame, nghttp2_rcbuf* name, nghttp2_rcbuf* value,
-              std::uint8_t, void*) {
+int on_header(nghttp2_session*, const nghttp2_frame* frame, nghttp2_rcbuf* name,
+              nghttp2_rcbuf* value, std::uint8_t, void* user_data) {
   // Trailers have nobody who reads them.
   if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-  Stream* stream = stream_of(session, frame->hd.stream_id);
+  Stream* stream = connection_of(user_data).header_stream();
   if (stream == nullptr || stream->on_field(text_of(name), text_of(value))) return 0;
   return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
-// Fields with characters that RFC 9113 §8.2.1 forbids make the request malformed; the library's own default would ignore them.
-int on_invalid_header(nghttp2_session*, const nghttp2_frame*, nghttp2_rcbuf*, nghttp2_rcbuf*, std::uint8_t, void*) {
+// Fields with characters that RFC 9113 §8.2.1 forbids make the request malformed; the library's own
+// default would ignore them.
+int on_invalid_header(nghttp2_session*, const nghttp2_frame*, nghttp2_rcbuf*, nghttp2_rcbuf*,
+                      std::uint8_t, void*) {
   return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
@@ -54,8 +56,8 @@ int on_invalid_frame(nghttp2_session*, const nghttp2_frame* frame, int, void* us
   return 0;
 }
 
-int on_data_chunk(nghttp2_session* session, std::uint8_t, std::int32_t id, const std::uint8_t* data, std::size_t length,
-                  void* user_data) {
+int on_data_chunk(nghttp2_session* session, std::uint8_t, std::int32_t id, const std::uint8_t* data,
+                  std::size_t length, void* user_data) {
   if (Stream* stream = stream_of(session, id)) {
     stream->on_data({reinterpret_cast<const std::byte*>(data), length});
   } else {
@@ -68,13 +70,14 @@ int on_frame_sent(nghttp2_session*, const nghttp2_frame* frame, void* user_data)
   return connection_of(user_data).on_frame_sent(*frame);
 }
 
-int send_data(nghttp2_session*, nghttp2_frame* frame, const std::uint8_t* header, std::size_t length, nghttp2_data_source*,
-              void* user_data) {
+int send_data(nghttp2_session*, nghttp2_frame* frame, const std::uint8_t* header,
+              std::size_t length, nghttp2_data_source*, void* user_data) {
   CORE_DCHECK(frame->data.padlen == 0);  // We never ask for padding.
   return connection_of(user_data).on_data_frame(header, length);
 }
 
-int on_stream_close(nghttp2_session* session, std::int32_t id, std::uint32_t error_code, void* user_data) {
+int on_stream_close(nghttp2_session* session, std::int32_t id, std::uint32_t error_code,
+                    void* user_data) {
   Stream* stream = stream_of(session, id);
   if (stream == nullptr) return 0;
   nghttp2_session_set_stream_user_data(session, id, nullptr);
@@ -103,22 +106,24 @@ nghttp2_option* make_options() {
   CORE_CHECK(nghttp2_option_new(&options) == 0);
   // Credit is given when bytes are handed on, not when they arrive.
   nghttp2_option_set_no_auto_window_update(options, 1);
-  // Closed streams are only remembered for the priority tree of RFC 7540, which is not used (priorities are RFC 9218's).
+  // Closed streams are only remembered for the priority tree of RFC 7540, which is not used
+  // (priorities are RFC 9218's).
   nghttp2_option_set_no_closed_streams(options, 1);
   nghttp2_option_set_builtin_recv_extension_type(options, NGHTTP2_PRIORITY_UPDATE);
   // Answers to PING and SETTINGS that may wait for a peer that doesn't read.
   nghttp2_option_set_max_outbound_ack(options, 256);
   nghttp2_option_set_max_settings(options, 32);
   nghttp2_option_set_max_continuations(options, 8);
-  // Connection::resets_ counts these and says ENHANCE_YOUR_CALM; the library would say INTERNAL_ERROR.
+  // Connection::resets_ counts these and says ENHANCE_YOUR_CALM; the library would say
+  // INTERNAL_ERROR.
   nghttp2_option_set_stream_reset_rate_limit(options, 1'000'000, 1'000'000);
   return options;
 }
 
 }  // namespace
 
-ssize_t read_data(nghttp2_session*, std::int32_t, std::uint8_t*, std::size_t length, std::uint32_t* data_flags,
-                  nghttp2_data_source* source, void*) {
+ssize_t read_data(nghttp2_session*, std::int32_t, std::uint8_t*, std::size_t length,
+                  std::uint32_t* data_flags, nghttp2_data_source* source, void*) {
   return static_cast<Stream*>(source->ptr)->pull(length, data_flags);
 }
 
@@ -134,7 +139,8 @@ nghttp2_session* make_session(Connection& connection, const http::CoreSettings& 
       {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
   };
   if (nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, entries, std::size(entries)) != 0 ||
-      nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, Connection::kConnectionWindow) != 0) {
+      nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0,
+                                            Connection::kConnectionWindow) != 0) {
     nghttp2_session_del(session);
     return nullptr;
   }

@@ -1,4 +1,5 @@
-// The seam to nghttp2: its callbacks forward to Connection and Stream, its sessions are made here with our limits.
+// The seam to nghttp2: its callbacks forward to Connection and Stream, its sessions are made here
+// with our limits.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -18,7 +19,8 @@ inline constexpr std::size_t kFrameHeaderBytes = 9;  // RFC 9113 §4.1.
 nghttp2_session* make_session(Connection& connection, const http::CoreSettings& settings);
 
 // Data provider of every response: source.ptr is the Stream.
-ssize_t read_data(nghttp2_session* session, std::int32_t stream_id, std::uint8_t* buffer, std::size_t length,
-                  std::uint32_t* data_flags, nghttp2_data_source* source, void* user_data);
+ssize_t read_data(nghttp2_session* session, std::int32_t stream_id, std::uint8_t* buffer,
+                  std::size_t length, std::uint32_t* data_flags, nghttp2_data_source* source,
+                  void* user_data);
 
 }  // namespace corehttpd::h2

@@ -12,20 +12,27 @@
 namespace corehttpd::h2 {
 namespace {
 
-// Time for requests that crossed the shutdown notice: more than any round trip (RFC 9113 §6.8 asks for one).
+// Time for requests that crossed the shutdown notice: more than any round trip (RFC 9113 §6.8 asks
+// for one).
 constexpr Milliseconds kDrainNoticeMs = 1000;
 // What is read and dropped of a peer that goes on sending after our end.
 constexpr std::size_t kLingerBytesMax = 1024 * 1024;
 
 }  // namespace
 
-Connection::Connection(int fd, const http::ConnectionInfo& info, http::Services& services, proto::ConnectionSet& set)
-    : fd_(fd), info_(info), services_(services),
+Connection::Connection(int fd, const http::ConnectionInfo& info, http::Services& services,
+                       proto::ConnectionSet& set)
+    : fd_(fd),
+      info_(info),
+      services_(services),
       settings_(services.sites.default_site(*info.endpoint).settings.get<http::CoreSettings>()),
       output_(services.blocks),
-      send_([](io::Operation& operation, int result) { static_cast<SendOperation&>(operation).connection.on_sent(result); },
+      send_([](io::Operation& operation,
+               int result) { static_cast<SendOperation&>(operation).connection.on_sent(result); },
             *this),
-      receive_(*this, [](io::ReceiveState& state) { static_cast<Receive&>(state).connection.post(); }, *this),
+      receive_(
+          *this, [](io::ReceiveState& state) { static_cast<Receive&>(state).connection.post(); },
+          *this),
       tick_([](io::Timer& timer) { static_cast<Tick&>(timer).connection.on_tick(); }, *this),
       turn_([](TurnTask& task) { static_cast<Task&>(task).connection.on_turn(); }, *this),
       destroy_([](TurnTask& task) { delete &static_cast<Task&>(task).connection; }, *this) {
@@ -35,11 +42,14 @@ Connection::Connection(int fd, const http::ConnectionInfo& info, http::Services&
 
 void Connection::begin(std::span<const std::byte> received) {
   begun_ms_ = idle_since_ms_ = now_ms();
+  drain_asked_ = services_.draining;
   session_ = make_session(*this, settings_);
   if (session_ == nullptr) {
     close_asked_ = true;
     return post();
   }
+  // Handed over while the worker drains: it missed the call.
+  drain_asked_ = services_.draining;
   services_.loop.receive(fd_, receive_);
   need_tick(begun_ms_ + settings_.client_header_timeout);
   post();
@@ -48,7 +58,10 @@ void Connection::begin(std::span<const std::byte> received) {
 
 void Connection::append_to(std::string& line) const {
   char text[IpAddress::kTextMax];
-  line.append(", client: ").append(info_.peer.format(text)).append(", server: ").append(info_.endpoint->text);
+  line.append(", client: ")
+      .append(info_.peer.format(text))
+      .append(", server: ")
+      .append(info_.endpoint->text);
 }
 
 // --- Input.
@@ -56,7 +69,8 @@ void Connection::append_to(std::string& line) const {
 void Connection::on_received(std::span<const std::byte> data) {
   poll_only_ = false;
   if (data.empty()) {
-    // Half-closed connections serve nobody: a client that has gone must not keep PHP working for it.
+    // Half-closed connections serve nobody: a client that has gone must not keep PHP working for
+    // it.
     peer_gone_ = true;
     lost_ = {Code::kClosed, Party::kClient, 0, "client closed the connection"};
     return post();
@@ -75,8 +89,8 @@ void Connection::on_receive_error(int errno_value) {
 }
 
 void Connection::feed(std::span<const std::byte> data) {
-  const ssize_t used =
-      nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(data.data()), data.size());
+  const ssize_t used = nghttp2_session_mem_recv(
+      session_, reinterpret_cast<const std::uint8_t*>(data.data()), data.size());
   if (used < 0) fail(static_cast<int>(used));
   post();
 }
@@ -97,7 +111,9 @@ int Connection::on_begin_frame(const nghttp2_frame_hd& header) {
       if (header.length == 0 && (header.flags & NGHTTP2_FLAG_END_STREAM) == 0) tokens = 5;
       break;
     case NGHTTP2_HEADERS:
-    case NGHTTP2_RST_STREAM:  // Counted by what they lead to.
+      head_bytes_ = kFrameHeaderBytes + header.length;
+      break;
+    case NGHTTP2_RST_STREAM:  // Counted, as HEADERS are, by what they lead to.
       break;
     case NGHTTP2_SETTINGS:
       tokens = (header.flags & NGHTTP2_FLAG_ACK) != 0 ? 1 : 20;
@@ -106,6 +122,7 @@ int Connection::on_begin_frame(const nghttp2_frame_hd& header) {
       tokens = 4;
       break;
     case NGHTTP2_CONTINUATION:
+      head_bytes_ += kFrameHeaderBytes + header.length;
       tokens = header.length == 0 ? 250 : 1;
       break;
     default:
@@ -122,6 +139,7 @@ int Connection::on_begin_headers(const nghttp2_frame& frame) {
   Stream* stream = Stream::make(*this, frame.hd.stream_id);
   streams_.push_back(*stream);
   nghttp2_session_set_stream_user_data(session_, frame.hd.stream_id, stream);
+  header_stream_ = stream;
   last_stream_id_ = frame.hd.stream_id;
   ++open_streams_;
   ++alive_streams_;
@@ -131,7 +149,8 @@ int Connection::on_begin_headers(const nghttp2_frame& frame) {
 
 int Connection::on_frame(const nghttp2_frame& frame) {
   preface_seen_ = true;  // The library accepts nothing but SETTINGS as the first frame.
-  auto* stream = static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_, frame.hd.stream_id));
+  auto* stream =
+      static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_, frame.hd.stream_id));
   const bool end = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
   switch (frame.hd.type) {
     case NGHTTP2_HEADERS:
@@ -139,7 +158,7 @@ int Connection::on_frame(const nghttp2_frame& frame) {
       if (stream == nullptr) break;
       if (frame.headers.cat == NGHTTP2_HCAT_REQUEST) {
         count_request();
-        stream->on_head_complete(end);
+        stream->on_head_complete(end, head_bytes_);
       } else if (end) {
         stream->on_body_end();
       }
@@ -148,7 +167,8 @@ int Connection::on_frame(const nghttp2_frame& frame) {
       if (stream != nullptr && end) stream->on_body_end();
       break;
     case NGHTTP2_RST_STREAM:
-      if (stream != nullptr && !stream->response_ended() && abuse(resets_, 1)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+      if (stream != nullptr && !stream->response_ended() && abuse(resets_, 1))
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
       break;
     default:
       break;
@@ -168,6 +188,7 @@ void Connection::count_request() {
 
 void Connection::on_stream_closed(Stream& stream, std::uint32_t error_code) {
   --open_streams_;
+  if (header_stream_ == &stream) header_stream_ = nullptr;
   stream.on_closed(error_code);
   stream.set_end_position(output_.appended());
   finishing_.push_back(stream);
@@ -177,7 +198,8 @@ void Connection::on_stream_closed(Stream& stream, std::uint32_t error_code) {
 // --- Life.
 
 void Connection::on_turn() {
-  // Other connections' and exchanges' tasks of this turn may still have something for us: one more round lets it leave in the same send.
+  // Other connections' and exchanges' tasks of this turn may still have something for us: one more
+  // round lets it leave in the same send.
   if (!settled_) {
     settled_ = true;
     return post();
@@ -192,7 +214,8 @@ void Connection::on_turn() {
   pump();
   retire_streams();
   set_active(!idle());
-  const bool done = session_ == nullptr || (nghttp2_session_want_read(session_) == 0 && nghttp2_session_want_write(session_) == 0);
+  const bool done = session_ == nullptr || (nghttp2_session_want_read(session_) == 0 &&
+                                            nghttp2_session_want_write(session_) == 0);
   if (done && state_ < State::kLingering && output_.empty() && !send_.pending()) linger();
 }
 
@@ -217,7 +240,8 @@ void Connection::begin_drain() {
 
 void Connection::finish_drain() {
   state_ = State::kEnding;
-  nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
+  nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
+                        nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
                         nullptr, 0);
   post();
 }
@@ -234,17 +258,20 @@ void Connection::lose_streams(const Error& error) {
 // The library has given up on the session; it can't frame any more, so the farewell is made here.
 void Connection::fail(int library_error) {
   std::uint32_t code = NGHTTP2_INTERNAL_ERROR;
-  if (abusive_ || library_error == NGHTTP2_ERR_FLOODED || library_error == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS) {
+  if (abusive_ || library_error == NGHTTP2_ERR_FLOODED ||
+      library_error == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS) {
     code = NGHTTP2_ENHANCE_YOUR_CALM;
   } else if (library_error == NGHTTP2_ERR_BAD_CLIENT_MAGIC || library_error == NGHTTP2_ERR_PROTO) {
     code = NGHTTP2_PROTOCOL_ERROR;
   }
-  log_in(settings_.error_log, LogLevel::kInfo, *this, 0, "closing HTTP/2 connection: {}", nghttp2_strerror(library_error));
+  log_in(settings_.error_log, LogLevel::kInfo, *this, 0, "closing HTTP/2 connection: {}",
+         nghttp2_strerror(library_error));
   give_up(code);
 }
 
 void Connection::give_up(std::uint32_t error_code) {
-  lose_streams(Error{Code::kReset, Party::kClient, static_cast<std::int32_t>(error_code), "HTTP/2 connection error"});
+  lose_streams(Error{Code::kReset, Party::kClient, static_cast<std::int32_t>(error_code),
+                     "HTTP/2 connection error"});
   nghttp2_session_del(session_);
   session_ = nullptr;
   state_ = State::kEnding;
@@ -299,8 +326,8 @@ void Connection::on_stream_destroyed() {
   if (state_ == State::kClosed) release_if_idle();
 }
 
-void take_over(int fd, const http::ConnectionInfo& info, http::Services& services, std::span<const std::byte> received,
-               proto::ConnectionSet& set) {
+void take_over(int fd, const http::ConnectionInfo& info, http::Services& services,
+               std::span<const std::byte> received, proto::ConnectionSet& set) {
   (new Connection(fd, info, services, set))->begin(received);
 }
 

@@ -1,5 +1,6 @@
-// One HTTP/2 connection: an nghttp2 session between the loop's receives and gathered sends. Everything that a turn produces leaves in one
-// send; while that is under way nothing more is framed than what the next one takes (kOutputMax).
+// One HTTP/2 connection: an nghttp2 session between the loop's receives and gathered sends.
+// Everything that a turn produces leaves in one send; while that is under way nothing more is
+// framed than what the next one takes (kOutputMax).
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -26,13 +27,15 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   static constexpr std::uint32_t kConcurrentStreamsMax = 128;
   // Framing stops above this and goes on when a send has made room.
   static constexpr std::size_t kOutputMax = 96 * 1024;
-  // What a client may send of request bodies that nobody has asked for yet, on the whole connection…
+  // What a client may send of request bodies that nobody has asked for yet, on the whole
+  // connection…
   static constexpr std::int32_t kConnectionWindow = 1024 * 1024;
   // …and on a stream somebody reads; before that it is the protocol's 65,535.
   static constexpr std::int32_t kStreamWindow = 256 * 1024;
   static constexpr std::size_t kFrameSegmentsMax = 16;
 
-  Connection(int fd, const http::ConnectionInfo& info, http::Services& services, proto::ConnectionSet& set);
+  Connection(int fd, const http::ConnectionInfo& info, http::Services& services,
+             proto::ConnectionSet& set);
   // Begins to serve. The connection destroys itself in the end, also when this fails.
   void begin(std::span<const std::byte> received);
 
@@ -68,6 +71,8 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   int on_begin_headers(const nghttp2_frame& frame);
   int on_frame(const nghttp2_frame& frame);
   int on_frame_sent(const nghttp2_frame& frame);
+  // Whose request head is being received; saves a look-up per field. nullptr: it has gone meanwhile.
+  Stream* header_stream() const { return header_stream_; }
   void on_invalid_frame(const nghttp2_frame& frame);
   int on_data_frame(const std::uint8_t* header, std::size_t length);
   void on_stream_closed(Stream& stream, std::uint32_t error_code);
@@ -77,9 +82,11 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
  private:
   enum class State : std::uint8_t {
     kServing,    // New streams are welcome.
-    kDraining,   // The shutdown notice is out; streams that cross it are served until the final GOAWAY.
+    kDraining,   // The shutdown notice is out; streams that cross it are served until the final
+                 // GOAWAY.
     kEnding,     // The final GOAWAY is out or on its way; closes when streams and output are done.
-    kLingering,  // Our side is shut; waits for the peer's end, so that no reset overtakes what was sent.
+    kLingering,  // Our side is shut; waits for the peer's end, so that no reset overtakes what was
+                 // sent.
     kClosed,     // Waits for the kernel to let go of the operations, then is destroyed.
   };
   struct SendOperation : io::Operation {
@@ -87,7 +94,8 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
     Connection& connection;
   };
   struct Receive : io::ReceiveState {
-    Receive(io::Receiver& receiver, Stopped stopped, Connection& c) : ReceiveState(receiver, stopped), connection(c) {}
+    Receive(io::Receiver& receiver, Stopped stopped, Connection& c)
+        : ReceiveState(receiver, stopped), connection(c) {}
     Connection& connection;
   };
   struct Tick : io::Timer {
@@ -138,15 +146,17 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   const http::CoreSettings& settings_;  // Of the endpoint's default site.
   nghttp2_session* session_ = nullptr;
   SegmentQueue output_;
-  List<Stream, StreamTag> streams_;     // Open ones.
-  List<Stream, StreamTag> finishing_;   // Closed; their last bytes are in the output.
+  List<Stream, StreamTag> streams_;    // Open ones.
+  List<Stream, StreamTag> finishing_;  // Closed; their last bytes are in the output.
   List<Stream, PendingTag> pending_;
   std::array<Segment, kFrameSegmentsMax> frame_segments_;
   std::size_t frame_segment_count_ = 0;
+  Stream* header_stream_ = nullptr;
   std::uint32_t open_streams_ = 0;
-  std::uint32_t alive_streams_ = 0;     // Not yet destroyed.
+  std::uint32_t alive_streams_ = 0;  // Not yet destroyed.
   std::int32_t last_stream_id_ = 0;
-  // Streams that the peer opened and abandoned, or made us reset: real work for nothing. A page's worth at once is normal.
+  // Streams that the peer opened and abandoned, or made us reset: real work for nothing. A page's
+  // worth at once is normal.
   Budget resets_{200, 20};
   // Frames that cost an answer or a look and carry nothing.
   Budget control_{1000, 100};
@@ -157,13 +167,14 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   Milliseconds final_goaway_ms_ = 0;
   Milliseconds linger_until_ms_ = 0;
   std::size_t lingered_bytes_ = 0;
+  std::uint64_t head_bytes_ = 0;        // Frames of the header block that comes in, as received.
   bool preface_seen_ = false;
   bool abusive_ = false;
   bool drain_asked_ = false;
   bool close_asked_ = false;
   bool peer_gone_ = false;
-  bool settled_ = false;                // The turn's work has been put off once, see on_turn().
-  bool active_ = false;                 // Counted as writing, not as waiting.
+  bool settled_ = false;  // The turn's work has been put off once, see on_turn().
+  bool active_ = false;   // Counted as writing, not as waiting.
   bool poll_only_ = false;
   Error lost_{Code::kReset, Party::kClient, 0, "client connection"};
   SendOperation send_;

@@ -1,4 +1,5 @@
-// The connection's way out: frames from the library into the output queue, the queue into one gathered send at a time.
+// The connection's way out: frames from the library into the output queue, the queue into one
+// gathered send at a time.
 #include <cerrno>
 
 #include "proto/h2/callbacks.h"
@@ -7,7 +8,8 @@
 namespace corehttpd::h2 {
 
 void Connection::pump() {
-  // Framing waits for the send under way: what leaves next is then chosen by what has become urgent meanwhile.
+  // Framing waits for the send under way: what leaves next is then chosen by what has become urgent
+  // meanwhile.
   if (send_.pending() || state_ >= State::kLingering) return;
   if (session_ != nullptr) {
     if (const int error = fill_output(); error != 0) fail(error);
@@ -27,7 +29,8 @@ int Connection::fill_output() {
     if (count < 0) return static_cast<int>(count);
     // Nothing to frame; or DATA frames have filled the output, which the loop's condition sees.
     if (count == 0 && !output_full()) break;
-    if (!output_.append_copy({reinterpret_cast<const std::byte*>(bytes), static_cast<std::size_t>(count)})) {
+    if (!output_.append_copy(
+            {reinterpret_cast<const std::byte*>(bytes), static_cast<std::size_t>(count)})) {
       return NGHTTP2_ERR_NOMEM;
     }
   }
@@ -50,7 +53,8 @@ int Connection::on_data_frame(const std::uint8_t* header, std::size_t length) {
 }
 
 int Connection::on_frame_sent(const nghttp2_frame& frame) {
-  auto* stream = static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_, frame.hd.stream_id));
+  auto* stream =
+      static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_, frame.hd.stream_id));
   switch (frame.hd.type) {
     case NGHTTP2_DATA:
       control_.give_back(4);  // Honest readers answer DATA with WINDOW_UPDATE.

@@ -14,14 +14,17 @@ constexpr std::uint64_t kFieldOverheadBytes = 32;  // RFC 9113 §6.5.2.
 
 std::uint32_t RequestBuilder::list_bytes_max(const http::CoreSettings& settings) {
   const std::uint64_t number = settings.large_header_buffers_number;
-  // The setting is a multiplication of two configured numbers: kept from overflowing 64 bits as well as the frame's 32.
-  const std::uint64_t size = std::min<std::uint64_t>(settings.large_header_buffers_size, UINT32_MAX);
+  // The setting is a multiplication of two configured numbers: kept from overflowing 64 bits as
+  // well as the frame's 32.
+  const std::uint64_t size =
+      std::min<std::uint64_t>(settings.large_header_buffers_size, UINT32_MAX);
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(number * size, UINT32_MAX));
 }
 
 void RequestBuilder::add(std::string_view name, std::string_view value) {
   list_bytes_ += name.size() + value.size() + kFieldOverheadBytes;
-  // A list that is too large is counted on but no longer stored: the block must be decoded to its end for the compression state's sake.
+  // A list that is too large is counted on but no longer stored: the block must be decoded to its
+  // end for the compression state's sake.
   if (list_bytes_ > list_bytes_max(settings_)) return;
   if (!name.empty() && name[0] == ':') return add_pseudo(name, value);
   if (!keeps_name(name)) return;
@@ -31,7 +34,8 @@ void RequestBuilder::add(std::string_view name, std::string_view value) {
     case http::FieldName::kHost:
       return add_host(name, kept);
     case http::FieldName::kCookie:
-      // Browsers send crumbs to compress better; everything behind us expects one field (RFC 9113 §8.2.3).
+      // Browsers send crumbs to compress better; everything behind us expects one field (RFC 9113
+      // §8.2.3).
       cookies_.push_back(arena_, kept);
       return;
     case http::FieldName::kContentLength:
@@ -42,6 +46,7 @@ void RequestBuilder::add(std::string_view name, std::string_view value) {
       head_.expects_continue = text::equals_ignore_case(kept, "100-continue");
       break;
     default:
+      has_priority_ = has_priority_ || name == "priority";
       break;
   }
   head_.fields.add(arena_, id, arena_.copy(name), kept);
@@ -50,7 +55,8 @@ void RequestBuilder::add(std::string_view name, std::string_view value) {
 void RequestBuilder::add_pseudo(std::string_view name, std::string_view value) {
   if (name == ":method") {
     head_.method = http::parse_method(value);
-    head_.method_text = head_.method == http::Method::kUnknown ? arena_.copy(value) : http::to_string(head_.method);
+    head_.method_text =
+        head_.method == http::Method::kUnknown ? arena_.copy(value) : http::to_string(head_.method);
   } else if (name == ":path") {
     path_ = arena_.copy(value);
   } else if (name == ":authority") {
@@ -73,11 +79,13 @@ void RequestBuilder::add_host(std::string_view name, std::string_view value) {
   head_.fields.add(arena_, http::FieldName::kHost, arena_.copy(name), value);
 }
 
-// nginx's ignore_invalid_headers and underscores_in_headers: "X_Forwarded_For" and "X-Forwarded-For" must not become one CGI variable.
+// nginx's ignore_invalid_headers and underscores_in_headers: "X_Forwarded_For" and
+// "X-Forwarded-For" must not become one CGI variable.
 bool RequestBuilder::keeps_name(std::string_view name) const {
   if (!settings_.ignore_invalid_headers) return true;
   return std::all_of(name.begin(), name.end(), [this](char c) {
-    return (c >= 'a' && c <= 'z') || text::is_digit(c) || c == '-' || (c == '_' && settings_.underscores_in_headers);
+    return (c >= 'a' && c <= 'z') || text::is_digit(c) || c == '-' ||
+           (c == '_' && settings_.underscores_in_headers);
   });
 }
 
@@ -104,7 +112,8 @@ std::uint16_t RequestBuilder::parse_path() {
   head_.target = path_;
   const auto target = http::parse_target(arena_, path_);
   if (!target) return 400;
-  // :path has no absolute-form (RFC 9113 §8.3.1); an authority in it would be a third opinion on the site.
+  // :path has no absolute-form (RFC 9113 §8.3.1); an authority in it would be a third opinion on
+  // the site.
   if (!target->authority.empty() || !target->scheme.empty()) return 400;
   head_.target = target->uri;
   head_.raw_path = target->raw_path;

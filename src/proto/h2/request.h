@@ -1,5 +1,6 @@
-// Makes a RequestHead from the fields of a HEADERS frame (RFC 9113 §8.3). The library has checked their order, the pseudo-fields, case
-// and characters; what is left are limits, the agreement of :authority with Host, and nginx's rules for field names.
+// Makes a RequestHead from the fields of a HEADERS frame (RFC 9113 §8.3). The library has checked
+// their order, the pseudo-fields, case and characters; what is left are limits, the agreement of
+// :authority with Host, and nginx's rules for field names.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,20 @@ namespace corehttpd::h2 {
 
 class RequestBuilder {
  public:
-  // The most a list may count: what is announced as SETTINGS_MAX_HEADER_LIST_SIZE. At most UINT32_MAX.
+  // The most a list may count: what is announced as SETTINGS_MAX_HEADER_LIST_SIZE. At most
+  // UINT32_MAX.
   static std::uint32_t list_bytes_max(const http::CoreSettings& settings);
 
-  RequestBuilder(Arena& arena, http::RequestHead& head, const http::CoreSettings& settings, bool tls)
+  RequestBuilder(Arena& arena, http::RequestHead& head, const http::CoreSettings& settings,
+                 bool tls)
       : arena_(arena), head_(head), settings_(settings), tls_(tls) {}
   // One field, in the order of the frame; views valid during the call only.
   void add(std::string_view name, std::string_view value);
-  // The block is complete. Yields 0, or the status to refuse the request with; head then holds what could be read.
+  // The block is complete. Yields 0, or the status to refuse the request with; head then holds what
+  // could be read.
   std::uint16_t finish(bool body_follows);
+  // The client said how urgent the response is (RFC 9218).
+  bool has_priority() const { return has_priority_; }
   // The list has grown to several times its limit: no honest client does that, it was told.
   bool far_too_large() const { return list_bytes_ / 4 > list_bytes_max(settings_); }
 
@@ -41,6 +47,7 @@ class RequestBuilder {
   std::uint64_t list_bytes_ = 0;
   bool tls_;
   bool has_authority_ = false;
+  bool has_priority_ = false;
   bool bad_ = false;
 };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "corehttpd/base/text.h"
-#include "corehttpd/http/absolute_location.h"
 #include "corehttpd/http/core_settings.h"
 
 namespace corehttpd::h2 {
@@ -13,12 +12,14 @@ namespace {
 
 using http::FieldName;
 
-// Bytes that the arena or the program keeps until the stream is gone: the library need not copy them.
+// Bytes that the arena or the program keeps until the stream is gone: the library need not copy
+// them.
 constexpr std::uint8_t kNoCopy = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
 
 nghttp2_nv pair(std::string_view name, std::string_view value, std::uint8_t flags = kNoCopy) {
   return {reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
-          reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())), name.size(), value.size(), flags};
+          reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())), name.size(),
+          value.size(), flags};
 }
 
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
@@ -33,19 +34,27 @@ std::string_view lower_name(Arena& arena, std::string_view name) {
 // Three digits, in static storage for what is sent all the time.
 std::string_view status_text(Arena& arena, std::uint16_t status) {
   switch (status) {
-    case 200: return "200";
-    case 206: return "206";
-    case 301: return "301";
-    case 302: return "302";
-    case 304: return "304";
-    case 404: return "404";
-    default: break;
+    case 200:
+      return "200";
+    case 206:
+      return "206";
+    case 301:
+      return "301";
+    case 302:
+      return "302";
+    case 304:
+      return "304";
+    case 404:
+      return "404";
+    default:
+      break;
   }
   const fmt::format_int text(status);
   return arena.copy({text.data(), text.size()});
 }
 
-// Framing and the connection are the protocol's own business (RFC 9113 §8.2.2), whoever has a field for it: a PHP page may (case 19).
+// Framing and the connection are the protocol's own business (RFC 9113 §8.2.2), whoever has a field
+// for it: a PHP page may (case 19).
 bool is_framing(FieldName id) {
   switch (id) {
     case FieldName::kConnection:
@@ -61,13 +70,15 @@ bool is_framing(FieldName id) {
   }
 }
 
-// The last gate before the peer, which would treat the whole response as malformed for one bad field.
+// The last gate before the peer, which would treat the whole response as malformed for one bad
+// field.
 bool can_be_sent(const http::Field& field) {
   return !is_framing(field.id) && http::is_token(field.name) && http::is_field_value(field.value);
 }
 
 std::string_view server_text(http::CoreSettings::Tokens tokens) {
-  return tokens == http::CoreSettings::Tokens::kOff ? std::string_view("corehttpd") : "corehttpd/" CORE_VERSION;
+  return tokens == http::CoreSettings::Tokens::kOff ? std::string_view("corehttpd")
+                                                    : "corehttpd/" CORE_VERSION;
 }
 
 // The dates that files were changed on: few and always the same, and dear to compose.
@@ -83,12 +94,17 @@ class DateCache {
   }
 
  private:
-  struct Entry { std::int64_t second = -1; char text[29]; };
+  struct Entry {
+    std::int64_t second = -1;
+    char text[29];
+  };
   Entry entries_[64];
 };
 DateCache date_cache;  // Of the worker: one process, one thread.
 
-std::string_view date_text(Arena& arena, std::int64_t unix_seconds) { return arena.copy(date_cache.text(unix_seconds)); }
+std::string_view date_text(Arena& arena, std::int64_t unix_seconds) {
+  return arena.copy(date_cache.text(unix_seconds));
+}
 
 // "Content-Type" of the head with its charset.
 std::string_view content_type(Arena& arena, const http::ResponseHead& head) {
@@ -106,15 +122,17 @@ void add_head_fields(NameValues& out, http::Exchange& exchange, const http::Resp
     const fmt::format_int text(*head.content_length);
     out.push_back(arena, pair("content-length", arena.copy({text.data(), text.size()})));
   }
-  if (head.last_modified >= 0) out.push_back(arena, pair("last-modified", date_text(arena, head.last_modified)));
-  if (!head.etag.empty() && http::is_field_value(head.etag)) out.push_back(arena, pair("etag", head.etag));
-  if (head.accept_ranges && head.status == 200 && head.fields.find(FieldName::kAcceptRanges) == nullptr) {
+  if (head.last_modified >= 0)
+    out.push_back(arena, pair("last-modified", date_text(arena, head.last_modified)));
+  if (!head.etag.empty() && http::is_field_value(head.etag))
+    out.push_back(arena, pair("etag", head.etag));
+  if (head.accept_ranges && head.status == 200 &&
+      head.fields.find(FieldName::kAcceptRanges) == nullptr) {
     out.push_back(arena, pair("accept-ranges", "bytes"));
   }
   if (head.vary_accept_encoding) out.push_back(arena, pair("vary", "Accept-Encoding"));
-  if (!head.location.empty()) {
-    const std::string_view location = http::absolute_location(exchange);
-    if (http::is_field_value(location)) out.push_back(arena, pair("location", location));
+  if (!head.location.empty() && http::is_field_value(head.location)) {
+    out.push_back(arena, pair("location", head.location));
   }
 }
 
@@ -127,7 +145,8 @@ NameValues encode_head(http::Exchange& exchange, const http::ResponseHead& head)
   out.push_back(arena, pair(":status", status_text(arena, head.status)));
   // A backend's own Date or Server replaces ours.
   if (head.fields.find(FieldName::kServer) == nullptr) {
-    out.push_back(arena, pair("server", server_text(exchange.settings<http::CoreSettings>().server_tokens)));
+    out.push_back(
+        arena, pair("server", server_text(exchange.settings<http::CoreSettings>().server_tokens)));
   }
   if (head.fields.find(FieldName::kDate) == nullptr) {
     // The clock's text changes under the frame if it leaves in a later second.

@@ -1,5 +1,6 @@
-// Field sections of responses for the library: lower-case names, no connection-specific fields (RFC 9113 §8.2). Everything points into
-// the exchange's arena or to literals, so that nothing is copied once more.
+// Field sections of responses for the library: lower-case names, no connection-specific fields (RFC
+// 9113 §8.2). Everything points into the exchange's arena or to literals, so that nothing is copied
+// once more.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -11,7 +12,8 @@ namespace corehttpd::h2 {
 
 using NameValues = ArenaVector<nghttp2_nv>;
 
-// The head of a final response, with the fields that the transport adds (date, server, content-length…).
+// The head of a final response, with the fields that the transport adds (date, server,
+// content-length…).
 NameValues encode_head(http::Exchange& exchange, const http::ResponseHead& head);
 // An interim response (1xx); fields need not outlive the call.
 NameValues encode_informational(Arena& arena, std::uint16_t status, const http::FieldList& fields);

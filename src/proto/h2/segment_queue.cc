@@ -20,12 +20,14 @@ bool SegmentQueue::append_copy(std::span<const std::byte> bytes) {
     block_used_ += count;
     appended_ += count;
     bytes = bytes.subspan(count);
-    // Directly behind the last segment: that one grows. Its block is ours, because nothing else is written here.
+    // Directly behind the last segment: that one grows. Its block is ours, because nothing else is
+    // written here.
     if (!empty() && segments_.back().kind() == Segment::Kind::kBlock &&
         segments_.back().bytes() + segments_.back().length() == to) {
       segments_.back().truncate(segments_.back().length() + count);
     } else {
-      segments_.push_back(Segment::from_block(block_, static_cast<std::size_t>(to - block_->data()), count));
+      segments_.push_back(
+          Segment::from_block(block_, static_cast<std::size_t>(to - block_->data()), count));
     }
   }
   return true;

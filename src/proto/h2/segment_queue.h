@@ -1,6 +1,6 @@
-// Bytes waiting in order: a connection's output on its way to the socket, or a request body that nobody has asked for yet. Small pieces
-// are copied together into blocks of the pool, so that many short frames leave as one vector; large body segments are kept by
-// reference.
+// Bytes waiting in order: a connection's output on its way to the socket, or a request body that
+// nobody has asked for yet. Small pieces are copied together into blocks of the pool, so that many
+// short frames leave as one vector; large body segments are kept by reference.
 #pragma once
 
 #include <sys/uio.h>
@@ -21,7 +21,8 @@ class SegmentQueue {
 
   explicit SegmentQueue(BlockPool& pool) : pool_(pool) {}
 
-  // Copies bytes to the end. False when the pool's budget is spent; then only a part of them may be here.
+  // Copies bytes to the end. False when the pool's budget is spent; then only a part of them may be
+  // here.
   [[nodiscard]] bool append_copy(std::span<const std::byte> bytes);
   // Memory segments only. Copies short ones, keeps a reference to others. False as above.
   [[nodiscard]] bool append(Segment&& segment);
@@ -47,7 +48,7 @@ class SegmentQueue {
   BlockPool& pool_;
   std::vector<Segment> segments_;
   std::size_t head_ = 0;
-  BlockRef block_;          // Where copies go; also referenced by the segments that point into it.
+  BlockRef block_;  // Where copies go; also referenced by the segments that point into it.
   std::size_t block_used_ = 0;
   std::uint64_t appended_ = 0;
   std::uint64_t consumed_ = 0;

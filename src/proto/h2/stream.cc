@@ -11,7 +11,8 @@
 namespace corehttpd::h2 {
 namespace {
 
-// Memory of streams that ended, for the next ones. A worker is one process with one thread, so one list serves all its connections.
+// Memory of streams that ended, for the next ones. A worker is one process with one thread, so one
+// list serves all its connections.
 class StreamMemory {
  public:
   void* take() {
@@ -36,7 +37,9 @@ class StreamMemory {
 
  private:
   static constexpr std::size_t kKeptMax = 512;
-  struct Node { Node* next; };
+  struct Node {
+    Node* next;
+  };
   Node* free_ = nullptr;
   std::size_t count_ = 0;
 };
@@ -53,8 +56,11 @@ Stream* Stream::make(Connection& connection, std::int32_t id) {
 }
 
 Stream::Stream(Connection& connection, std::int32_t id)
-    : owner_(connection), id_(id), exchange_(connection.services(), *this, connection.info()),
-      builder_(exchange_.arena(), exchange_.request(), connection.settings(), connection.info().tls != nullptr),
+    : owner_(connection),
+      id_(id),
+      exchange_(connection.services(), *this, connection.info()),
+      builder_(exchange_.arena(), exchange_.request(), connection.settings(),
+               connection.info().tls != nullptr),
       waiting_(connection.services().blocks),
       lost_{Code::kReset, Party::kClient, 0, "stream reset"} {}
 
@@ -77,15 +83,24 @@ bool Stream::on_field(std::string_view name, std::string_view value) {
   return !builder_.far_too_large();
 }
 
-void Stream::on_head_complete(bool end_of_stream) {
+void Stream::on_head_complete(bool end_of_stream, std::uint64_t frame_bytes) {
+  exchange_.request().head_bytes = frame_bytes;
   started_ = true;
   end_received_ = end_delivered_ = end_of_stream;
   const std::uint16_t status = builder_.finish(!end_of_stream);
+  if (!builder_.has_priority()) share_fairly();
   if (status != 0) {
     exchange_.start_failed(status);
   } else {
     exchange_.start();
   }
+}
+
+// RFC 9218's default, one response after the other, is meant for browsers, which say what they want. To a client that says nothing (a
+// proxy with many visitors behind one connection, say) a small response must not wait for a large download.
+void Stream::share_fairly() {
+  const nghttp2_extpri fair = {.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
+  nghttp2_session_change_extpri_stream_priority(owner_.session(), id_, &fair, 0);
 }
 
 // --- The request's body.
@@ -99,7 +114,8 @@ void Stream::on_data(std::span<const std::byte> bytes) {
   received_ms_ = owner_.now_ms();
   // What has been granted is handed on straight from the receive buffer.
   if (waiting_.empty() && granted_ > 0) {
-    const std::size_t direct = static_cast<std::size_t>(std::min<std::uint64_t>(granted_, bytes.size()));
+    const std::size_t direct =
+        static_cast<std::size_t>(std::min<std::uint64_t>(granted_, bytes.size()));
     deliver_some(bytes.first(direct));
     bytes = bytes.subspan(direct);
   }
@@ -124,7 +140,8 @@ void Stream::consume(std::size_t bytes) {
 
 bool Stream::body_wanted() {
   const http::RequestBody::State state = exchange_.body().state();
-  return state != http::RequestBody::State::kDiscarded && state != http::RequestBody::State::kFailed;
+  return state != http::RequestBody::State::kDiscarded &&
+         state != http::RequestBody::State::kFailed;
 }
 
 // Hands on bytes that have been granted.
@@ -138,7 +155,8 @@ bool Stream::deliver_some(std::span<const std::byte> bytes) {
 void Stream::deliver() {
   while (granted_ > 0 && !waiting_.empty()) {
     const Segment& front = waiting_.front();
-    const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(granted_, front.length()));
+    const std::size_t count =
+        static_cast<std::size_t>(std::min<std::uint64_t>(granted_, front.length()));
     // Shared, because the queue may grow or be emptied while the sink looks at the bytes.
     const Segment piece = front.share(0, count);
     waiting_.consume(count);
@@ -162,7 +180,8 @@ void Stream::grant(std::size_t bytes) {
     send_continue();
     const auto& length = exchange_.request().content_length;
     if (!end_received_ && (!length || *length > kDefaultWindow)) {
-      nghttp2_session_set_local_window_size(owner_.session(), NGHTTP2_FLAG_NONE, id_, Connection::kStreamWindow);
+      nghttp2_session_set_local_window_size(owner_.session(), NGHTTP2_FLAG_NONE, id_,
+                                            Connection::kStreamWindow);
       owner_.post();
     }
   }
@@ -193,7 +212,8 @@ void Stream::on_response_end() {
   response_ended_ = true;
   body_ = Body::kEnded;
   if (end_received_) return;
-  // An answer before the end of the upload: the rest is not wanted, which is no error (RFC 9113 §8.1).
+  // An answer before the end of the upload: the rest is not wanted, which is no error (RFC 9113
+  // §8.1).
   reset_by_us_ = true;
   submit_reset(NGHTTP2_NO_ERROR);
 }
@@ -242,7 +262,8 @@ Milliseconds Stream::deadline_ms() const {
   const bool flowing = body_ == Body::kFlowing || (body_ == Body::kBlocked && ready_);
   if (flowing) deadline = progress_ms_ + send_timeout_ms_;
   if (granted_ > 0 && waiting_.empty() && !end_received_ && !response_ended_) {
-    deadline = std::min(deadline, received_ms_ + exchange_.settings<http::CoreSettings>().client_body_timeout);
+    deadline = std::min(
+        deadline, received_ms_ + exchange_.settings<http::CoreSettings>().client_body_timeout);
   }
   return deadline;
 }
@@ -270,7 +291,9 @@ void Stream::reset(const Error& error) {
   if (closed_ || response_ended_ || reset_by_us_) return;
   lost_ = error;
   reset_by_us_ = true;
-  submit_reset(error.code == Code::kCancelled || error.code == Code::kTimeout ? NGHTTP2_CANCEL : NGHTTP2_INTERNAL_ERROR);
+  submit_reset(error.code == Code::kCancelled || error.code == Code::kTimeout
+                   ? NGHTTP2_CANCEL
+                   : NGHTTP2_INTERNAL_ERROR);
 }
 
 const http::ConnectionInfo& Stream::connection() const { return owner_.info(); }

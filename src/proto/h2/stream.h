@@ -1,8 +1,9 @@
-// One request and its response on an HTTP/2 connection: the Transport of its exchange, which it owns.
+// One request and its response on an HTTP/2 connection: the Transport of its exchange, which it
+// owns.
 //
-// Life: HEADERS begin → fields → head complete: the exchange starts → response head and DATA are framed when the library has room for
-// them → closed by the library (both sides ended, or a reset) → its last bytes leave the connection's output → destroyed at the end of
-// the turn.
+// Life: HEADERS begin → fields → head complete: the exchange starts → response head and DATA are
+// framed when the library has room for them → closed by the library (both sides ended, or a reset)
+// → its last bytes leave the connection's output → destroyed at the end of the turn.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -23,22 +24,27 @@ class Connection;
 struct StreamTag {};
 struct PendingTag {};
 
-class Stream final : public http::Transport, public ListHook<StreamTag>, public ListHook<PendingTag> {
+class Stream final : public http::Transport,
+                     public ListHook<StreamTag>,
+                     public ListHook<PendingTag> {
  public:
-  // From a list of unused ones kept by the worker; 4 KB each, so that short requests don't go through malloc.
+  // From a list of unused ones kept by the worker; 4 KB each, so that short requests don't go
+  // through malloc.
   static Stream* make(Connection& connection, std::int32_t id);
   // Destroys at the end of the turn.
   void destroy_later();
 
   std::int32_t id() const { return id_; }
 
-  // --- From the library, by way of the connection. False: the request has become abusive, end the connection.
+  // --- From the library, by way of the connection. False: the request has become abusive, end the
+  // connection.
   bool on_field(std::string_view name, std::string_view value);
-  void on_head_complete(bool end_of_stream);
+  // frame_bytes: of the head as it was received.
+  void on_head_complete(bool end_of_stream, std::uint64_t frame_bytes);
   void on_data(std::span<const std::byte> bytes);
   void on_body_end();
-  // The library asks for the payload of one DATA frame of at most length bytes: segments go to the connection's frame list. Yields their
-  // bytes or an error code of the library's.
+  // The library asks for the payload of one DATA frame of at most length bytes: segments go to the
+  // connection's frame list. Yields their bytes or an error code of the library's.
   ssize_t pull(std::size_t length, std::uint32_t* data_flags);
   void on_head_sent(std::size_t frame_bytes) { exchange_.add_sent(frame_bytes, 0); }
   void on_data_sent(std::size_t payload_bytes);
@@ -53,7 +59,8 @@ class Stream final : public http::Transport, public ListHook<StreamTag>, public 
   void run_pending();
   // The connection is lost and the library's session with it.
   void on_connection_lost(const Error& error);
-  // After on_closed() or on_connection_lost(): the last byte has been handed to the kernel (sent), or never will be. Destroys later.
+  // After on_closed() or on_connection_lost(): the last byte has been handed to the kernel (sent),
+  // or never will be. Destroys later.
   void on_flushed(bool sent);
   bool reset_by_us() const { return reset_by_us_; }
   bool closed() const { return closed_; }
@@ -74,6 +81,7 @@ class Stream final : public http::Transport, public ListHook<StreamTag>, public 
   const http::ConnectionInfo& connection() const override;
 
  private:
+  void share_fairly();
   Stream(Connection& connection, std::int32_t id);
   ~Stream() = default;
   static void destroy(TurnTask& task);
@@ -108,26 +116,27 @@ class Stream final : public http::Transport, public ListHook<StreamTag>, public 
   std::int32_t id_;
   http::Exchange exchange_;
   RequestBuilder builder_;
-  // Request body: what arrived before it was granted. Bounded by the stream's and the connection's window.
+  // Request body: what arrived before it was granted. Bounded by the stream's and the connection's
+  // window.
   SegmentQueue waiting_;
   std::uint64_t granted_ = 0;
   // Response body.
   http::BodySource* source_ = nullptr;
   std::uint64_t length_left_ = UINT64_MAX;  // Of content_length; UINT64_MAX: not known.
   std::uint64_t end_position_ = 0;
-  Milliseconds progress_ms_ = 0;            // Last time that response bytes were framed or became available.
-  Milliseconds received_ms_ = 0;            // Last time that body bytes came.
+  Milliseconds progress_ms_ = 0;  // Last time that response bytes were framed or became available.
+  Milliseconds received_ms_ = 0;  // Last time that body bytes came.
   Milliseconds send_timeout_ms_ = 0;
-  Error lost_;                              // What reset() was given, or what broke the source.
+  Error lost_;  // What reset() was given, or what broke the source.
   DestroyTask destroy_{&Stream::destroy, *this};
   Body body_ = Body::kNone;
   bool has_length_ = false;
   bool source_ended_ = false;
-  bool ready_ = false;            // body_ready() was called since the last read.
-  bool started_ = false;          // The exchange knows of the request.
+  bool ready_ = false;    // body_ready() was called since the last read.
+  bool started_ = false;  // The exchange knows of the request.
   bool head_submitted_ = false;
-  bool asked_ = false;            // Somebody has granted request bytes.
-  bool body_seen_ = false;        // Request body bytes have come.
+  bool asked_ = false;      // Somebody has granted request bytes.
+  bool body_seen_ = false;  // Request body bytes have come.
   bool end_received_ = false;
   bool end_delivered_ = false;
   bool response_ended_ = false;

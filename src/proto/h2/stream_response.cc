@@ -9,7 +9,8 @@
 namespace corehttpd::h2 {
 namespace {
 
-// A source that says kMore and gives nothing is asked again this often before others get their turn.
+// A source that says kMore and gives nothing is asked again this often before others get their
+// turn.
 constexpr int kEmptyReadsMax = 8;
 
 }  // namespace
@@ -17,7 +18,8 @@ constexpr int kEmptyReadsMax = 8;
 void Stream::send_informational(std::uint16_t status, const http::FieldList& fields) {
   if (closed_ || head_submitted_ || reset_by_us_) return;
   const NameValues values = encode_informational(exchange_.arena(), status, fields);
-  nghttp2_submit_headers(owner_.session(), NGHTTP2_FLAG_NONE, id_, nullptr, values.begin(), values.size(), nullptr);
+  nghttp2_submit_headers(owner_.session(), NGHTTP2_FLAG_NONE, id_, nullptr, values.begin(),
+                         values.size(), nullptr);
   owner_.post();
 }
 
@@ -41,7 +43,8 @@ void Stream::send_head(const http::ResponseHead& head, http::BodySource* body) {
   const nghttp2_data_provider provider = {{.ptr = this}, read_data};
   const int result = nghttp2_submit_response(owner_.session(), id_, values.begin(), values.size(),
                                              body == nullptr ? nullptr : &provider);
-  if (result != 0) return reset(Error{Code::kInternal, Party::kSelf, result, "nghttp2_submit_response()"});
+  if (result != 0)
+    return reset(Error{Code::kInternal, Party::kSelf, result, "nghttp2_submit_response()"});
   send_timeout_ms_ = exchange_.settings<http::CoreSettings>().send_timeout;
   progress_ms_ = owner_.now_ms();
   if (body != nullptr) owner_.need_tick(progress_ms_ + send_timeout_ms_);
@@ -73,8 +76,10 @@ ssize_t Stream::pull(std::size_t length, std::uint32_t* data_flags) {
     return NGHTTP2_ERR_DEFERRED;
   }
   if (has_length_ && length_left_ != 0) {
-    exchange_.log(LogLevel::kError, 0, "response body is {} bytes shorter than its length", length_left_);
-    return break_off(Error{Code::kMalformed, Party::kOrigin, 0, "body shorter than Content-Length"});
+    exchange_.log(LogLevel::kError, 0, "response body is {} bytes shorter than its length",
+                  length_left_);
+    return break_off(
+        Error{Code::kMalformed, Party::kOrigin, 0, "body shorter than Content-Length"});
   }
   body_ = Body::kEnded;
   *data_flags |= NGHTTP2_DATA_FLAG_NO_COPY | NGHTTP2_DATA_FLAG_EOF;
@@ -82,15 +87,18 @@ ssize_t Stream::pull(std::size_t length, std::uint32_t* data_flags) {
   return static_cast<ssize_t>(*bytes);
 }
 
-// Fills one frame from as many reads as it takes. Ends with source_ended_, with body_ kBlocked, or with the frame full.
+// Fills one frame from as many reads as it takes. Ends with source_ended_, with body_ kBlocked, or
+// with the frame full.
 Result<std::size_t> Stream::read_frame(std::size_t length) {
   const std::span<Segment> segments = owner_.frame_segments();
   std::size_t count = 0, total = 0;
   int empty_reads = 0;
   while (total < length && count < segments.size() && !source_ended_) {
-    const std::size_t room = static_cast<std::size_t>(std::min<std::uint64_t>(length - total, length_left_));
+    const std::size_t room =
+        static_cast<std::size_t>(std::min<std::uint64_t>(length - total, length_left_));
     ready_ = false;
-    const http::ReadOutcome outcome = CORE_TRY(source_->read(segments.subspan(count), room, http::Forms::kMemory));
+    const http::ReadOutcome outcome =
+        CORE_TRY(source_->read(segments.subspan(count), room, http::Forms::kMemory));
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < outcome.segments; ++i) bytes += segments[count + i].length();
     count += outcome.segments;
@@ -101,8 +109,8 @@ Result<std::size_t> Stream::read_frame(std::size_t length) {
     // body_ready() may have been called while it was read.
     const bool blocked = outcome.next == http::Next::kBlocked && !ready_;
     if (has_length_ && length_left_ == 0 && !source_ended_) {
-      // The response is complete for the peer. What the source may have beyond its length is cut; only an end is still asked for,
-      // because trailers come with it.
+      // The response is complete for the peer. What the source may have beyond its length is cut;
+      // only an end is still asked for, because trailers come with it.
       if (!blocked) peek_end();
       if (!source_ended_) cancel_source();
       break;

@@ -1,4 +1,5 @@
-// Every deadline of a connection is watched by one timer, which is moved as rarely as possible: events only note when they happened.
+// Every deadline of a connection is watched by one timer, which is moved as rarely as possible:
+// events only note when they happened.
 #include <algorithm>
 
 #include "proto/h2/connection.h"
@@ -27,7 +28,8 @@ void Connection::set_active(bool active) {
   need_tick(idle_since_ms_ + std::min(kIdlePollMs, idle_timeout()));
 }
 
-// A connection that has asked for nothing yet has the time of a request's head, as one on HTTP/1.1 has.
+// A connection that has asked for nothing yet has the time of a request's head, as one on HTTP/1.1
+// has.
 Milliseconds Connection::idle_timeout() const {
   return info_.requests == 0 ? settings_.client_header_timeout : settings_.keepalive_timeout;
 }
@@ -41,7 +43,8 @@ void Connection::on_tick() {
     if (stream->deadline_ms() <= now) stream->on_deadline();
   }
   const Milliseconds deadline = next_deadline();
-  // A deadline that has passed without ending anything leads to work at the turn's end, not to the same tick again at once.
+  // A deadline that has passed without ending anything leads to work at the turn's end, not to the
+  // same tick again at once.
   if (deadline != INT64_MAX) need_tick(std::max(deadline, now + 1));
 }
 
@@ -91,7 +94,8 @@ Milliseconds Connection::next_deadline() {
     if (!poll_only_) at(idle_since_ms_ + kIdlePollMs);
     at(idle_since_ms_ + idle_timeout());
   }
-  for (Stream* stream = streams_.first(); stream != nullptr; stream = streams_.next(*stream)) at(stream->deadline_ms());
+  for (Stream* stream = streams_.first(); stream != nullptr; stream = streams_.next(*stream))
+    at(stream->deadline_ms());
   return deadline;
 }
 

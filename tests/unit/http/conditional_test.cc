@@ -16,7 +16,9 @@ constexpr Validators kBoth{"\"abc\"", kTime};
 
 class ConditionalTest : public ::testing::Test {
  protected:
-  void field(std::string_view name, std::string_view value) { request.fields.add(arena, name, value); }
+  void field(std::string_view name, std::string_view value) {
+    request.fields.add(arena, name, value);
+  }
   Precondition evaluate(const Validators& validators = kBoth, Mode mode = Mode::kExact) {
     const Precondition result = evaluate_preconditions(request, validators, mode);
     request.fields.clear();
@@ -30,7 +32,11 @@ class ConditionalTest : public ::testing::Test {
 TEST_F(ConditionalTest, NothingAskedProceeds) { EXPECT_EQ(evaluate(), Precondition::kProceed); }
 
 TEST_F(ConditionalTest, IfNoneMatchComparesWeakly) {
-  struct Case { std::string_view value; Validators validators; Precondition expected; };
+  struct Case {
+    std::string_view value;
+    Validators validators;
+    Precondition expected;
+  };
   const Case cases[] = {
       {"\"abc\"", kBoth, Precondition::kNotModified},
       {"W/\"abc\"", kBoth, Precondition::kNotModified},
@@ -70,12 +76,20 @@ TEST_F(ConditionalTest, IfNoneMatchOverridesIfModifiedSince) {
 }
 
 TEST_F(ConditionalTest, IfModifiedSinceByMode) {
-  struct Case { std::string_view date; Mode mode; Precondition expected; };
+  struct Case {
+    std::string_view date;
+    Mode mode;
+    Precondition expected;
+  };
   const Case cases[] = {
-      {kDate, Mode::kExact, Precondition::kNotModified},   {kLater, Mode::kExact, Precondition::kProceed},
-      {kEarlier, Mode::kExact, Precondition::kProceed},    {kDate, Mode::kBefore, Precondition::kNotModified},
-      {kLater, Mode::kBefore, Precondition::kNotModified}, {kEarlier, Mode::kBefore, Precondition::kProceed},
-      {kDate, Mode::kOff, Precondition::kProceed},         {"yesterday", Mode::kBefore, Precondition::kProceed},
+      {kDate, Mode::kExact, Precondition::kNotModified},
+      {kLater, Mode::kExact, Precondition::kProceed},
+      {kEarlier, Mode::kExact, Precondition::kProceed},
+      {kDate, Mode::kBefore, Precondition::kNotModified},
+      {kLater, Mode::kBefore, Precondition::kNotModified},
+      {kEarlier, Mode::kBefore, Precondition::kProceed},
+      {kDate, Mode::kOff, Precondition::kProceed},
+      {"yesterday", Mode::kBefore, Precondition::kProceed},
       {"Sunday, 06-Nov-94 08:49:37 GMT", Mode::kExact, Precondition::kNotModified},
   };
   for (const Case& c : cases) {
@@ -90,7 +104,11 @@ TEST_F(ConditionalTest, IfModifiedSinceByMode) {
 }
 
 TEST_F(ConditionalTest, IfMatchComparesStrongly) {
-  struct Case { std::string_view value; Validators validators; Precondition expected; };
+  struct Case {
+    std::string_view value;
+    Validators validators;
+    Precondition expected;
+  };
   const Case cases[] = {
       {"\"abc\"", kBoth, Precondition::kProceed},
       {"\"x\", \"abc\"", kBoth, Precondition::kProceed},
@@ -135,11 +153,22 @@ TEST_F(ConditionalTest, OrderOfPrecedence) {
 
 TEST_F(ConditionalTest, IfRange) {
   EXPECT_TRUE(if_range_matches(request, kBoth));
-  struct Case { std::string_view value; Validators validators; bool expected; };
+  struct Case {
+    std::string_view value;
+    Validators validators;
+    bool expected;
+  };
   const Case cases[] = {
-      {"\"abc\"", kBoth, true},   {"\"x\"", kBoth, false},    {"W/\"abc\"", {"W/\"abc\"", kTime}, false}, {"\"abc\"", {"W/\"abc\"", kTime}, false},
-      {kDate, kBoth, true},       {kLater, kBoth, false},     {kEarlier, kBoth, false},                   {kDate, {"\"abc\"", -1}, false},
-      {"soon", {"", -1}, false},  {"", kBoth, false},
+      {"\"abc\"", kBoth, true},
+      {"\"x\"", kBoth, false},
+      {"W/\"abc\"", {"W/\"abc\"", kTime}, false},
+      {"\"abc\"", {"W/\"abc\"", kTime}, false},
+      {kDate, kBoth, true},
+      {kLater, kBoth, false},
+      {kEarlier, kBoth, false},
+      {kDate, {"\"abc\"", -1}, false},
+      {"soon", {"", -1}, false},
+      {"", kBoth, false},
   };
   for (const Case& c : cases) {
     request.fields.clear();

@@ -7,43 +7,20 @@
 #include <vector>
 
 #include "corehttpd/conf/compiler.h"
-#include "corehttpd/conf/values.h"
 #include "corehttpd/http/log_files.h"
+#include "corehttpd/http/temp_paths.h"
+#include "support/blocks.h"
 
 namespace corehttpd::http {
 namespace {
 
-using conf::Context;
-using conf::Kind;
-
-// Blocks to stand in; the locations are kept for the tests to look at.
-struct Blocks {};
-std::vector<conf::SettingsView> g_locations;
-std::vector<conf::SettingsView> g_servers;
-
-bool keep(std::vector<conf::SettingsView>& list, const conf::Setting& s) {
-  s.child->object = &list;
-  s.child->close = [](conf::Compiler&, conf::Scope& scope) {
-    static_cast<std::vector<conf::SettingsView>*>(scope.object)->push_back(scope.view());
-    return true;
-  };
-  return true;
-}
-
-constexpr conf::Directive kBlocks[] = {
-    {"http", Context::kMain, Kind::kBlock, conf::exactly(0), "", conf::set_nothing, {}, conf::Inherit::kNone, conf::Stage::kWorks, "Test.", Context::kHttp},
-    {"location", Context::kServer | Context::kLocation, Kind::kBlock, conf::exactly(1), "", [](const conf::Setting& s) { return keep(g_locations, s); }, {},
-     conf::Inherit::kNone, conf::Stage::kWorks, "Test.", Context::kLocation},
-    {"server", Context::kHttp, Kind::kBlock, conf::exactly(0), "", [](const conf::Setting& s) { return keep(g_servers, s); }, {}, conf::Inherit::kNone,
-     conf::Stage::kWorks, "Test.", Context::kServer},
-};
-constexpr conf::Module kBlockModule = conf::module<Blocks>("test", kBlocks);
+using test::kBlockModule;
 
 class CoreSettingsTest : public ::testing::Test {
  protected:
   CoreSettingsTest() {
-    g_locations.clear();
-    g_servers.clear();
+    test::kept_locations.clear();
+    test::kept_servers.clear();
     options_.prefix = "/srv/";
     options_.path = "/srv/test.conf";
   }
@@ -55,7 +32,9 @@ class CoreSettingsTest : public ::testing::Test {
   }
   std::string complaints() const { return diagnostics_.format_all(); }
   const CoreSettings& root() const { return configuration_->root.get<CoreSettings>(); }
-  const CoreSettings& location(std::size_t i) const { return g_locations[i].get<CoreSettings>(); }
+  const CoreSettings& location(std::size_t i) const {
+    return test::kept_locations[i].get<CoreSettings>();
+  }
 
   conf::Options options_;
   conf::Diagnostics diagnostics_;
@@ -83,15 +62,18 @@ TEST_F(CoreSettingsTest, DefaultsAreNginxsOrDocumented) {
 }
 
 TEST_F(CoreSettingsTest, EveryDirectiveSetsItsField) {
-  ASSERT_TRUE(compile(R"(http {
-    absolute_redirect off; chunked_transfer_encoding off; client_body_buffer_size 128k; client_body_in_file_only clean;
-    client_body_in_single_buffer on; client_body_temp_path tmp/body 1 2; client_body_timeout 15s; client_header_buffer_size 4k;
-    client_header_timeout 16s; client_max_body_size 64M; etag off; if_modified_since before; ignore_invalid_headers off;
-    keepalive_requests 10000; keepalive_time 2h; keepalive_timeout 65s 60s; large_client_header_buffers 8 16k;
-    lingering_close always; lingering_time 40s; lingering_timeout 6s; log_not_found off; log_subrequest on; max_ranges 0;
-    merge_slashes off; port_in_redirect off; reset_timedout_connection on; send_timeout 17s; sendfile off;
-    server_name_in_redirect on; server_tokens build; tcp_nodelay off; tcp_nopush off; underscores_in_headers on;
-    server { location /x { internal; } } })")) << complaints();
+  ASSERT_TRUE(compile(
+      R"(http { absolute_redirect off; chunked_transfer_encoding off; client_body_buffer_size
+    128k; client_body_in_file_only clean; client_body_in_single_buffer on; client_body_temp_path
+    tmp/body 1 2; client_body_timeout 15s; client_header_buffer_size 4k; client_header_timeout
+    16s; client_max_body_size 64M; etag off; if_modified_since before; ignore_invalid_headers
+    off; keepalive_requests 10000; keepalive_time 2h; keepalive_timeout 65s 60s;
+    large_client_header_buffers 8 16k; lingering_close always; lingering_time 40s;
+    lingering_timeout 6s; log_not_found off; log_subrequest on; max_ranges 0; merge_slashes off;
+    port_in_redirect off; reset_timedout_connection on; send_timeout 17s; sendfile off;
+    server_name_in_redirect on; server_tokens build; tcp_nodelay off; tcp_nopush off;
+    underscores_in_headers on; server { location /x { internal; } } })"))
+      << complaints();
   const CoreSettings& s = location(0);
   EXPECT_FALSE(s.absolute_redirect);
   EXPECT_FALSE(s.chunked_transfer_encoding);
@@ -99,6 +81,9 @@ TEST_F(CoreSettingsTest, EveryDirectiveSetsItsField) {
   EXPECT_EQ(s.client_body_in_file_only, CoreSettings::BodyInFile::kClean);
   EXPECT_TRUE(s.client_body_in_single_buffer);
   EXPECT_EQ(s.client_body_temp_path, "/srv/tmp/body");
+  ASSERT_NE(configuration_->object<TempPaths>(), nullptr);
+  EXPECT_EQ(configuration_->object<TempPaths>()->paths(),
+            std::vector<std::string_view>{"/srv/tmp/body"});
   EXPECT_EQ(s.client_body_timeout, 15'000);
   EXPECT_EQ(s.client_header_buffer_size, 4096u);
   EXPECT_EQ(s.client_header_timeout, 16'000);
@@ -132,7 +117,10 @@ TEST_F(CoreSettingsTest, EveryDirectiveSetsItsField) {
 }
 
 TEST_F(CoreSettingsTest, InheritsAndOverrides) {
-  ASSERT_TRUE(compile("http { client_max_body_size 2m; server { location /a { } location /b { client_max_body_size 0; } } }")) << complaints();
+  ASSERT_TRUE(
+      compile("http { client_max_body_size 2m; server { location /a { } location /b { "
+              "client_max_body_size 0; } } }"))
+      << complaints();
   EXPECT_EQ(location(0).client_max_body_size, 2u * 1024 * 1024);
   EXPECT_EQ(location(1).client_max_body_size, 0u);
   EXPECT_EQ(root().client_max_body_size, 1024u * 1024);
@@ -140,24 +128,28 @@ TEST_F(CoreSettingsTest, InheritsAndOverrides) {
 
 TEST_F(CoreSettingsTest, SmallHeaderBuffersAreRaisedOrRefused) {
   ASSERT_TRUE(compile("http { client_header_buffer_size 1; server { } }"));
-  EXPECT_EQ(g_servers[0].get<CoreSettings>().client_header_buffer_size, 512u);
+  EXPECT_EQ(test::kept_servers[0].get<CoreSettings>().client_header_buffer_size, 512u);
   EXPECT_FALSE(compile("http { large_client_header_buffers 4 100; }"));
   EXPECT_FALSE(compile("http { large_client_header_buffers 0 8k; }"));
 }
 
 TEST_F(CoreSettingsTest, RefusesNonsense) {
-  for (std::string_view text : {"http { keepalive_timeout soon; }", "http { server_tokens maybe; }", "http { etag 1; }", "internal;",
-                                "http { server { internal; } }", "http { error_log x loud; }", "http { client_body_temp_path t 1 x; }",
-                                "http { error_log memory:32m debug; }", "http { etag on; etag off; }", "http { lingering_close; }",
-                                "http { server { location / { merge_slashes on; } } }"}) {
+  for (std::string_view text :
+       {"http { keepalive_timeout soon; }", "http { server_tokens maybe; }", "http { etag 1; }",
+        "internal;", "http { server { internal; } }", "http { error_log x loud; }",
+        "http { client_body_temp_path t 1 x; }", "http { error_log memory:32m debug; }",
+        "http { etag on; etag off; }", "http { lingering_close; }",
+        "http { server { location / { merge_slashes on; } } }"}) {
     EXPECT_FALSE(compile(text)) << text;
     EXPECT_EQ(diagnostics_.errors(), 1u) << text << "\n" << complaints();
   }
 }
 
 TEST_F(CoreSettingsTest, ErrorLogsChainAndShareFiles) {
-  ASSERT_TRUE(compile("error_log logs/error.log warn; http { error_log stderr; error_log /var/log/x info; server {"
-                      " location /a { } location /b { error_log logs/error.log debug; } } }")) << complaints();
+  ASSERT_TRUE(compile(
+      "error_log logs/error.log warn; http { error_log stderr; error_log /var/log/x info; server {"
+      " location /a { } location /b { error_log logs/error.log debug; } } }"))
+      << complaints();
   const LogTarget* main = root().error_log;
   ASSERT_NE(main, nullptr);
   EXPECT_EQ(main->path, "/srv/logs/error.log");

@@ -1,4 +1,5 @@
-// A worker without sockets: what an Exchange needs, with settings that tests fill in and a transport that notes what it was told.
+// A worker without sockets: what an Exchange needs, with settings that tests fill in and a
+// transport that notes what it was told.
 #pragma once
 
 #include <new>
@@ -16,7 +17,9 @@ namespace corehttpd::http::testing {
 class FakeTransport final : public Transport {
  public:
   explicit FakeTransport(const ConnectionInfo& connection) : connection_(connection) {}
-  void send_informational(std::uint16_t status, const FieldList&) override { informational.push_back(status); }
+  void send_informational(std::uint16_t status, const FieldList&) override {
+    informational.push_back(status);
+  }
   void send_head(const ResponseHead& response, BodySource* body) override {
     head_sent = true;
     head = response;
@@ -24,7 +27,10 @@ class FakeTransport final : public Transport {
   }
   void body_ready() override { ++ready_calls; }
   void grant(std::size_t bytes) override { granted += bytes; }
-  void reset(const Error& error) override { reset_error = error; was_reset = true; }
+  void reset(const Error& error) override {
+    reset_error = error;
+    was_reset = true;
+  }
   const ConnectionInfo& connection() const override { return connection_; }
 
   // Reads the body as far as it goes. True at its end.
@@ -57,11 +63,13 @@ class FakeTransport final : public Transport {
   const ConnectionInfo& connection_;
 };
 
-// Settings of up to kSlots types; each type's index is given at first use, for the whole test program.
+// Settings of up to kSlots types; each type's index is given at first use, for the whole test
+// program.
 class FakeSettings {
  public:
   static constexpr std::size_t kSlots = 16;
-  template <class S> S& add() {
+  template <class S>
+  S& add() {
     if (conf::SettingsIndex<S>::value == SIZE_MAX) conf::SettingsIndex<S>::value = next_index()++;
     S* settings = arena_.make<S>();
     slots_[conf::SettingsIndex<S>::value] = settings;
@@ -82,11 +90,19 @@ class FakeSettings {
 class FakeSites final : public SiteSelector {
  public:
   explicit FakeSites(const Site& site) : site_(site) {}
-  void add(std::string_view uri, const Location& location) { locations_.push_back({uri, &location}); }
+  void add(std::string_view uri, const Location& location) {
+    locations_.push_back({uri, &location});
+  }
   const Site& default_site(const Endpoint&) const override { return site_; }
-  const Site& select_site(const Endpoint&, std::string_view, Exchange&) const override { return site_; }
-  LocationMatch find_location(Exchange& exchange) const override { return find(exchange, exchange.uri()) ? LocationMatch::kFound : LocationMatch::kNone; }
-  bool find_named_location(Exchange& exchange, std::string_view name) const override { return find(exchange, name); }
+  const Site& select_site(const Endpoint&, std::string_view, Exchange&) const override {
+    return site_;
+  }
+  LocationMatch find_location(Exchange& exchange) const override {
+    return find(exchange, exchange.uri()) ? LocationMatch::kFound : LocationMatch::kNone;
+  }
+  bool find_named_location(Exchange& exchange, std::string_view name) const override {
+    return find(exchange, name);
+  }
 
  private:
   bool find(Exchange& exchange, std::string_view name) const {
@@ -116,7 +132,9 @@ class PlainErrors final : public ErrorResponder {
 
 class NoteLog final : public RequestLog {
  public:
-  void log(Exchange& exchange) override { lines.push_back(std::string(exchange.uri()) + " " + std::to_string(exchange.response().status)); }
+  void log(Exchange& exchange) override {
+    lines.push_back(std::string(exchange.uri()) + " " + std::to_string(exchange.response().status));
+  }
   std::vector<std::string> lines;
 };
 
@@ -130,7 +148,8 @@ class NoCounters final : public Counters {
 };
 
 struct FakeWorker {
-  explicit FakeWorker(std::size_t blocks_max = SIZE_MAX) : core(settings.add<CoreSettings>()), blocks(blocks_max) {
+  explicit FakeWorker(std::size_t blocks_max = SIZE_MAX)
+      : core(settings.add<CoreSettings>()), blocks(blocks_max) {
     core.error_log = &quiet;
     site.settings = settings.view();
     site.name = "example.org";
@@ -159,13 +178,25 @@ struct FakeWorker {
   BlockPool blocks;
   Clock clock;
   alignas(16) std::byte loop_storage[16] = {};  // http never calls the loop; it only hands it on.
-  Services services{*reinterpret_cast<io::Loop*>(loop_storage), turn, blocks, clock, sites, plain_errors, log, counters, {}};
+  Services services{*reinterpret_cast<io::Loop*>(loop_storage),
+                    turn,
+                    blocks,
+                    clock,
+                    sites,
+                    plain_errors,
+                    log,
+                    counters,
+                    {}};
 };
 
 // An exchange with a request line, not yet started.
 struct FakeRequest {
-  explicit FakeRequest(FakeWorker& worker, std::string_view target = "/", Method method = Method::kGet)
-      : transport(worker.connection), exchange(worker.services, transport, worker.connection) {
+  explicit FakeRequest(FakeWorker& worker, std::string_view target = "/",
+                       Method method = Method::kGet)
+      : FakeRequest(worker.services, worker.connection, target, method) {}
+  FakeRequest(Services& services, const ConnectionInfo& connection, std::string_view target,
+              Method method)
+      : transport(connection), exchange(services, transport, connection) {
     RequestHead& request = exchange.request();
     request.method = method;
     request.method_text = to_string(method);
@@ -176,7 +207,9 @@ struct FakeRequest {
     request.authority = "example.org";
     request.request_line = exchange.arena().concat(to_string(method), " ", target, " HTTP/1.1");
   }
-  void field(std::string_view name, std::string_view value) { exchange.request().fields.add(exchange.arena(), name, value); }
+  void field(std::string_view name, std::string_view value) {
+    exchange.request().fields.add(exchange.arena(), name, value);
+  }
   void push(std::string_view text, bool last) {
     exchange.body().on_data(std::as_bytes(std::span(text.data(), text.size())), last);
   }

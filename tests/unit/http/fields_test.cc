@@ -26,32 +26,66 @@ TEST(Method, IsCaseSensitiveAndExact) {
 }
 
 TEST(FieldName, AnyCaseOfEveryKnownName) {
-  struct Case { std::string_view text; FieldName id; };
+  struct Case {
+    std::string_view text;
+    FieldName id;
+  };
   constexpr Case kCases[] = {
-      {"Host", FieldName::kHost}, {"host", FieldName::kHost}, {"HOST", FieldName::kHost}, {"hOsT", FieldName::kHost},
-      {"accept", FieldName::kAccept}, {"Accept-Encoding", FieldName::kAcceptEncoding}, {"Accept-Ranges", FieldName::kAcceptRanges},
-      {"Age", FieldName::kAge}, {"Authorization", FieldName::kAuthorization}, {"cache-control", FieldName::kCacheControl},
-      {"Connection", FieldName::kConnection}, {"Content-Encoding", FieldName::kContentEncoding},
-      {"Content-Length", FieldName::kContentLength}, {"Content-Range", FieldName::kContentRange},
-      {"content-type", FieldName::kContentType}, {"Cookie", FieldName::kCookie}, {"Date", FieldName::kDate},
-      {"ETag", FieldName::kEtag}, {"etag", FieldName::kEtag}, {"Etag", FieldName::kEtag}, {"Expect", FieldName::kExpect},
-      {"Expires", FieldName::kExpires}, {"If-Match", FieldName::kIfMatch}, {"If-Modified-Since", FieldName::kIfModifiedSince},
-      {"If-None-Match", FieldName::kIfNoneMatch}, {"If-Range", FieldName::kIfRange},
-      {"If-Unmodified-Since", FieldName::kIfUnmodifiedSince}, {"Keep-Alive", FieldName::kKeepAlive},
-      {"Last-Modified", FieldName::kLastModified}, {"Location", FieldName::kLocation}, {"Origin", FieldName::kOrigin},
-      {"Proxy-Authorization", FieldName::kProxyAuthorization}, {"Proxy-Connection", FieldName::kProxyConnection},
-      {"Range", FieldName::kRange}, {"Referer", FieldName::kReferer}, {"Server", FieldName::kServer},
-      {"Set-Cookie", FieldName::kSetCookie}, {"TE", FieldName::kTe}, {"te", FieldName::kTe}, {"Trailer", FieldName::kTrailer},
-      {"tRANSFER-ENCODING", FieldName::kTransferEncoding}, {"Upgrade", FieldName::kUpgrade}, {"User-Agent", FieldName::kUserAgent},
-      {"Vary", FieldName::kVary}, {"Via", FieldName::kVia}, {"WWW-Authenticate", FieldName::kWwwAuthenticate},
+      {"Host", FieldName::kHost},
+      {"host", FieldName::kHost},
+      {"HOST", FieldName::kHost},
+      {"hOsT", FieldName::kHost},
+      {"accept", FieldName::kAccept},
+      {"Accept-Encoding", FieldName::kAcceptEncoding},
+      {"Accept-Ranges", FieldName::kAcceptRanges},
+      {"Age", FieldName::kAge},
+      {"Authorization", FieldName::kAuthorization},
+      {"cache-control", FieldName::kCacheControl},
+      {"Connection", FieldName::kConnection},
+      {"Content-Encoding", FieldName::kContentEncoding},
+      {"Content-Length", FieldName::kContentLength},
+      {"Content-Range", FieldName::kContentRange},
+      {"content-type", FieldName::kContentType},
+      {"Cookie", FieldName::kCookie},
+      {"Date", FieldName::kDate},
+      {"ETag", FieldName::kEtag},
+      {"etag", FieldName::kEtag},
+      {"Etag", FieldName::kEtag},
+      {"Expect", FieldName::kExpect},
+      {"Expires", FieldName::kExpires},
+      {"If-Match", FieldName::kIfMatch},
+      {"If-Modified-Since", FieldName::kIfModifiedSince},
+      {"If-None-Match", FieldName::kIfNoneMatch},
+      {"If-Range", FieldName::kIfRange},
+      {"If-Unmodified-Since", FieldName::kIfUnmodifiedSince},
+      {"Keep-Alive", FieldName::kKeepAlive},
+      {"Last-Modified", FieldName::kLastModified},
+      {"Location", FieldName::kLocation},
+      {"Origin", FieldName::kOrigin},
+      {"Proxy-Authorization", FieldName::kProxyAuthorization},
+      {"Proxy-Connection", FieldName::kProxyConnection},
+      {"Range", FieldName::kRange},
+      {"Referer", FieldName::kReferer},
+      {"Server", FieldName::kServer},
+      {"Set-Cookie", FieldName::kSetCookie},
+      {"TE", FieldName::kTe},
+      {"te", FieldName::kTe},
+      {"Trailer", FieldName::kTrailer},
+      {"tRANSFER-ENCODING", FieldName::kTransferEncoding},
+      {"Upgrade", FieldName::kUpgrade},
+      {"User-Agent", FieldName::kUserAgent},
+      {"Vary", FieldName::kVary},
+      {"Via", FieldName::kVia},
+      {"WWW-Authenticate", FieldName::kWwwAuthenticate},
       {"X-Forwarded-For", FieldName::kXForwardedFor},
   };
   for (const Case& c : kCases) EXPECT_EQ(parse_field_name(c.text), c.id) << c.text;
 }
 
 TEST(FieldName, NearMissesAreOther) {
-  for (std::string_view name : {"", "Hos", "Hosts", "X_Forwarded_For", "Hpst", "Content_Length", "X-Content-Type-Options",
-                                "If-Unmodified-Since-Or-Never", "Aga", "\x08ost", "Transfer\rEncoding"}) {
+  for (std::string_view name :
+       {"", "Hos", "Hosts", "X_Forwarded_For", "Hpst", "Content_Length", "X-Content-Type-Options",
+        "If-Unmodified-Since-Or-Never", "Aga", "\x08ost", "Transfer\rEncoding"}) {
     EXPECT_EQ(parse_field_name(name), FieldName::kOther) << name;
   }
 }
@@ -88,7 +122,8 @@ TEST(FieldList, JoinsValuesOfOneName) {
 
 TEST(FieldSyntax, Tokens) {
   EXPECT_TRUE(is_token("X-Forwarded_For!#$%&'*+.^`|~"));
-  for (std::string_view bad : {"", "a b", "a:", "a\t", "\"a\"", "a/b", "(a)", "\x7f", "\xc3\xa4"}) EXPECT_FALSE(is_token(bad)) << bad;
+  for (std::string_view bad : {"", "a b", "a:", "a\t", "\"a\"", "a/b", "(a)", "\x7f", "\xc3\xa4"})
+    EXPECT_FALSE(is_token(bad)) << bad;
 }
 
 TEST(FieldSyntax, Values) {
@@ -102,7 +137,11 @@ TEST(FieldSyntax, Values) {
 TEST(Message, ReasonsAndVersions) {
   EXPECT_EQ(reason_phrase(404), "Not Found");
   EXPECT_EQ(reason_phrase(302), "Moved Temporarily");
-  EXPECT_EQ(reason_phrase(299), "");
+  EXPECT_EQ(reason_phrase(100), "Continue");
+  EXPECT_EQ(reason_phrase(511), "Network Authentication Required");
+  for (std::uint16_t status : {0, 99, 299, 512, 599, 600, 999}) {
+    EXPECT_EQ(reason_phrase(status), "") << status;
+  }
   EXPECT_EQ(to_string(Version::k10), "HTTP/1.0");
   EXPECT_EQ(to_string(Version::k2), "HTTP/2.0");
   EXPECT_TRUE(never_has_body(304));

@@ -10,13 +10,16 @@ namespace {
 constexpr std::uint64_t kNoLimit = UINT64_MAX;
 
 // "whole", "416", or the ranges as "first-end" separated by blanks.
-std::string ranges(std::string_view value, std::uint64_t length = 1000, std::uint64_t max_ranges = kNoLimit) {
+std::string ranges(std::string_view value, std::uint64_t length = 1000,
+                   std::uint64_t max_ranges = kNoLimit) {
   Arena arena;
   const RangeSet set = parse_ranges(arena, value, length, max_ranges);
   if (set.kind == RangeSet::Kind::kWhole) return "whole";
   if (set.kind == RangeSet::Kind::kUnsatisfiable) return "416";
   std::string text;
-  for (const ByteRange& range : set.ranges) text += (text.empty() ? "" : " ") + std::to_string(range.first) + "-" + std::to_string(range.end);
+  for (const ByteRange& range : set.ranges)
+    text +=
+        (text.empty() ? "" : " ") + std::to_string(range.first) + "-" + std::to_string(range.end);
   return text;
 }
 
@@ -46,8 +49,10 @@ TEST(Range, UnsatisfiableOnlyWhenNothingIsWithin) {
 }
 
 TEST(Range, WhatCanNotBeReadIsIgnored) {
-  for (std::string_view value : {"", "bytes", "bytes=", "bytes=,", "bytes=-", "bytes=a-b", "bytes=1", "bytes=1-2x", "bytes=5-3", "bytes=0-1,x", "items=0-1",
-                                 "bytes =0-1", "bytes=1--2", "bytes=+1-2", "bytes=1-2-3", "bytes=0x1-2", "bytes=0-1;2-3", "bytes=1 - 2"}) {
+  for (std::string_view value :
+       {"", "bytes", "bytes=", "bytes=,", "bytes=-", "bytes=a-b", "bytes=1", "bytes=1-2x",
+        "bytes=5-3", "bytes=0-1,x", "items=0-1", "bytes =0-1", "bytes=1--2", "bytes=+1-2",
+        "bytes=1-2-3", "bytes=0x1-2", "bytes=0-1;2-3", "bytes=1 - 2"}) {
     EXPECT_EQ(ranges(value), "whole") << value;
   }
 }
@@ -59,8 +64,10 @@ TEST(Range, SeveralKeepTheirOrder) {
 }
 
 TEST(Range, NeverMoreThanTheWhole) {
-  // A case from the field: eight ranges of a file of 1,024 bytes that come to 1,009 bytes and the parts' heads.
-  EXPECT_EQ(ranges("bytes=724-817,888-927,859-931,449-,404-429,860-957,14-18,530-627", 1024), "whole");
+  // A case from the field: eight ranges of a file of 1,024 bytes that come to 1,009 bytes and the
+  // parts' heads.
+  EXPECT_EQ(ranges("bytes=724-817,888-927,859-931,449-,404-429,860-957,14-18,530-627", 1024),
+            "whole");
   EXPECT_EQ(ranges("bytes=0-,0-,0-"), "whole");
   EXPECT_EQ(ranges("bytes=0-499,500-999"), "whole");
   EXPECT_EQ(ranges("bytes=0-9,5-14"), "whole");
@@ -82,7 +89,8 @@ TEST(Range, EmptyRepresentation) {
 TEST(Range, ContentRange) {
   Arena arena;
   EXPECT_EQ(content_range(arena, {0, 100}, 1000), "bytes 0-99/1000");
-  EXPECT_EQ(content_range(arena, {UINT64_MAX - 1, UINT64_MAX}, UINT64_MAX), "bytes 18446744073709551614-18446744073709551614/18446744073709551615");
+  EXPECT_EQ(content_range(arena, {UINT64_MAX - 1, UINT64_MAX}, UINT64_MAX),
+            "bytes 18446744073709551614-18446744073709551614/18446744073709551615");
   EXPECT_EQ(unsatisfied_range(arena, 7), "bytes */7");
 }
 

@@ -73,7 +73,9 @@ class RequestBodyTest : public ::testing::Test {
         }
         if (had_file != nullptr) *had_file = true;
         std::string part(out[i].length(), ' ');
-        EXPECT_EQ(::pread(out[i].fd(), part.data(), part.size(), static_cast<off_t>(out[i].file_offset())), static_cast<ssize_t>(part.size()));
+        EXPECT_EQ(::pread(out[i].fd(), part.data(), part.size(),
+                          static_cast<off_t>(out[i].file_offset())),
+                  static_cast<ssize_t>(part.size()));
         text.append(part);
       }
       if (outcome->next == Next::kEnd) return text;
@@ -117,7 +119,8 @@ TEST_F(RequestBodyTest, SpansBlocks) {
   worker.core.client_body_buffer_size = 100'000;
   const std::string text = pattern(50'001);
   body().buffer(waiter);
-  for (std::size_t at = 0; at < text.size(); at += 7'000) request->push(std::string_view(text).substr(at, 7'000), at + 7'000 >= text.size());
+  for (std::size_t at = 0; at < text.size(); at += 7'000)
+    request->push(std::string_view(text).substr(at, 7'000), at + 7'000 >= text.size());
   EXPECT_EQ(waiter.status, 0);
   EXPECT_EQ(worker.blocks.in_use(), 4u);
   EXPECT_EQ(read_all(Forms::kMemory), text);
@@ -205,13 +208,24 @@ TEST_F(RequestBodyTest, AMissingDirectoryIsOurOwnFault) {
   EXPECT_EQ(waiter.calls, 1);
 }
 
+TEST_F(RequestBodyTest, WithoutADefaultDirectoryMemoryHasToDo) {
+  worker.services.body_temp_path = "/nonexistent/body";
+  worker.core.client_body_buffer_size = 2;
+  body().buffer(waiter);
+  const std::string text = pattern(40'000);
+  request->push(std::string_view(text).substr(0, 30'000), false);
+  request->push(std::string_view(text).substr(30'000), true);
+  EXPECT_EQ(waiter.status, 0);
+  EXPECT_EQ(read_all(Forms::kFiles), text);
+}
+
 TEST_F(RequestBodyTest, AFullDiskIs500) {
   // The limit on file sizes stands in for a full disk.
   worker.core.client_body_buffer_size = 2;
   body().buffer(waiter);
   struct rlimit before;
   ::getrlimit(RLIMIT_FSIZE, &before);
-  const struct rlimit small{4, before.rlim_max};
+  const struct rlimit small { 4, before.rlim_max };
   ::signal(SIGXFSZ, SIG_IGN);
   ::setrlimit(RLIMIT_FSIZE, &small);
   request->push("abcdefgh", true);
@@ -268,10 +282,15 @@ TEST_F(RequestBodyTest, CreditEndsWithTheAnnouncedLength) {
 }
 
 TEST_F(RequestBodyTest, ErrorsOfTheTransportBecomeStatuses) {
-  struct Case { Error error; std::uint16_t status; };
+  struct Case {
+    Error error;
+    std::uint16_t status;
+  };
   const Case cases[] = {
-      {Error{Code::kMalformed, Party::kClient, 400, "chunk"}, 400}, {Error{Code::kTimeout, Party::kClient, 0, "body"}, 408},
-      {Error{Code::kTooLarge, Party::kClient, 0, "chunk"}, 413},    {Error{Code::kReset, Party::kClient, 0, "gone"}, 400},
+      {Error{Code::kMalformed, Party::kClient, 400, "chunk"}, 400},
+      {Error{Code::kTimeout, Party::kClient, 0, "body"}, 408},
+      {Error{Code::kTooLarge, Party::kClient, 0, "chunk"}, 413},
+      {Error{Code::kReset, Party::kClient, 0, "gone"}, 400},
       {Error{Code::kMalformed, Party::kClient, 431, "trailer"}, 431},
   };
   for (const Case& c : cases) {

@@ -85,7 +85,8 @@ class SubrequestTest : public ::testing::Test {
     exchange.respond(body);
     return StepOutcome::answered();
   }
-  Subrequest* start(std::string_view uri, SubrequestOptions::Body body = SubrequestOptions::Body::kDiscard) {
+  Subrequest* start(std::string_view uri,
+                    SubrequestOptions::Body body = SubrequestOptions::Body::kDiscard) {
     const auto child = Subrequest::start(parent->exchange, uri, "a=1", {.body = body}, listener);
     EXPECT_TRUE(child);
     return child.value_or(nullptr);
@@ -114,8 +115,9 @@ TEST_F(SubrequestTest, TellsTheHeadAtTheEndOfTheTurnAndDropsTheBody) {
 TEST_F(SubrequestTest, SeesTheParentsFieldsButNotItsBodyOrPreconditions) {
   parent->exchange.request().content_length = 5;
   parent->exchange.request().body_expected = true;
-  for (std::string_view name : {"Cookie", "Content-Length", "Transfer-Encoding", "Expect", "Range", "If-Range", "If-Match", "If-None-Match",
-                                "If-Modified-Since", "If-Unmodified-Since", "Accept-Encoding", "X-Own"}) {
+  for (std::string_view name :
+       {"Cookie", "Content-Length", "Transfer-Encoding", "Expect", "Range", "If-Range", "If-Match",
+        "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "Accept-Encoding", "X-Own"}) {
     parent->field(name, "v");
   }
   parent->exchange.set_method(Method::kPost);
@@ -124,8 +126,8 @@ TEST_F(SubrequestTest, SeesTheParentsFieldsButNotItsBodyOrPreconditions) {
   const auto look = [&](Exchange& exchange) {
     names.clear();
     for (const Field& field : exchange.request().fields) names += std::string(field.name) + " ";
-    facts = std::string(exchange.request().method_text) + " " + std::string(exchange.uri()) + " " + std::string(exchange.args()) + " " +
-            std::string(exchange.request().target);
+    facts = std::string(exchange.request().method_text) + " " + std::string(exchange.uri()) + " " +
+            std::string(exchange.args()) + " " + std::string(exchange.request().target);
     EXPECT_TRUE(exchange.internal());
     EXPECT_TRUE(exchange.is_subrequest());
     EXPECT_EQ(&exchange.main(), &parent->exchange);
@@ -200,7 +202,9 @@ TEST_F(SubrequestTest, ReachesNamedLocations) {
 }
 
 struct Suspended final : AbortHook {
-  Suspended() : AbortHook([](AbortHook& hook, const Error&) { static_cast<Suspended&>(hook).aborted = true; }) {}
+  Suspended()
+      : AbortHook(
+            [](AbortHook& hook, const Error&) { static_cast<Suspended&>(hook).aborted = true; }) {}
   bool aborted = false;
 };
 

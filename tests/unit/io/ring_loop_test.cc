@@ -274,6 +274,7 @@ volatile sig_atomic_t signals_seen = 0;
 Loop* signalled_loop = nullptr;
 
 TEST_F(RingLoopTest, WakesFromASignalHandler) {
+  signals_seen = 0;
   signalled_loop = &loop();
   struct sigaction action {};
   action.sa_handler = [](int) {

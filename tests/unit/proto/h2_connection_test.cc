@@ -17,7 +17,9 @@ class H2Connection : public ::testing::Test {
       return http::StepOutcome::answered();
     });
   }
-  std::uint32_t goaway_code() { return client.goaways.empty() ? 999 : client.goaways.back().second; }
+  std::uint32_t goaway_code() {
+    return client.goaways.empty() ? 999 : client.goaways.back().second;
+  }
   // Runs until the server has closed, feeding what has been pushed.
   void run() {
     worker.loop.run_until_blocked();
@@ -25,11 +27,14 @@ class H2Connection : public ::testing::Test {
     worker.loop.run_until_blocked();
     client.take_in();
   }
-  // Looks for a GOAWAY by hand: the client library knows nothing of streams that it didn't open and would end the session itself.
+  // Looks for a GOAWAY by hand: the client library knows nothing of streams that it didn't open and
+  // would end the session itself.
   void take_goaway() {
     const std::string arrived = client.peer().take();
     for (std::size_t at = 0; at + 9 <= arrived.size();) {
-      const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(arrived[at + i])); };
+      const auto byte = [&](std::size_t i) {
+        return static_cast<std::uint32_t>(static_cast<unsigned char>(arrived[at + i]));
+      };
       if (byte(3) == NGHTTP2_GOAWAY) client.goaways.emplace_back(byte(12), byte(16));
       at += 9 + (byte(0) << 16 | byte(1) << 8 | byte(2));
     }
@@ -44,7 +49,8 @@ TEST_F(H2Connection, PrefaceReceivedByTheAcceptorInParts) {
   const std::uint8_t* bytes = nullptr;
   std::string all;
   const auto id = client.get("/a");
-  for (ssize_t n; (n = nghttp2_session_mem_send(client.session(), &bytes)) > 0;) all.append(reinterpret_cast<const char*>(bytes), n);
+  for (ssize_t n; (n = nghttp2_session_mem_send(client.session(), &bytes)) > 0;)
+    all.append(reinterpret_cast<const char*>(bytes), n);
   client.connect(all.substr(0, 10));
   worker.loop.run_until_blocked();
   client.peer().push(all.substr(10));
@@ -96,13 +102,15 @@ TEST_F(H2Connection, DrainGoesInTwoSteps) {
   client.send_out();
   client.pump();
   ASSERT_EQ(client.goaways.size(), 1u);
-  EXPECT_EQ(client.goaways[0], (std::pair<std::int32_t, std::uint32_t>{INT32_MAX, NGHTTP2_NO_ERROR}));
+  EXPECT_EQ(client.goaways[0],
+            (std::pair<std::int32_t, std::uint32_t>{INT32_MAX, NGHTTP2_NO_ERROR}));
   EXPECT_EQ(client.replies[crossing].body, "hello");
   source->put("done");
   source->finish();
   client.pump();
   EXPECT_EQ(client.replies[id].body, "done");
-  // The client library takes no more frames after a GOAWAY and its last answer, so this one is read by hand.
+  // The client library takes no more frames after a GOAWAY and its last answer, so this one is read
+  // by hand.
   worker.loop.run_until_quiet();
   EXPECT_EQ(client.peer().take(), std::string("\0\0\x08\x07\0\0\0\0\0\0\0\0\x03\0\0\0\0", 17));
   EXPECT_TRUE(client.peer().ended());
@@ -156,7 +164,8 @@ TEST_F(H2Connection, PeerThatDoesNotReadTimesOut) {
   client.get("/a");
   client.send_out();
   const Milliseconds begun = worker.loop.clock().now_ms();
-  while (!worker.set.empty() && worker.loop.clock().now_ms() < begun + 60'000) worker.loop.run_once();
+  while (!worker.set.empty() && worker.loop.clock().now_ms() < begun + 60'000)
+    worker.loop.run_once();
   EXPECT_GE(worker.loop.clock().now_ms(), begun + 3000);
   EXPECT_LT(worker.loop.clock().now_ms(), begun + 4000);
 }
@@ -178,9 +187,13 @@ TEST_F(H2Connection, ZeroWindowTimesOutTheStreamOnly) {
 
 TEST_F(H2Connection, RapidResetIsCalmedDown) {  // Case 21.
   client.start();
-  const std::string head("\x82\x86\x41\x01" "a\x44\x05/wait", 12);
+  const std::string head(
+      "\x82\x86\x41\x01"
+      "a\x44\x05/wait",
+      12);
   for (std::uint32_t i = 0; i < 10'000; ++i) {
-    client.push_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM | NGHTTP2_FLAG_END_HEADERS, 1 + 2 * i, head);
+    client.push_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM | NGHTTP2_FLAG_END_HEADERS,
+                      1 + 2 * i, head);
     client.push_frame(NGHTTP2_RST_STREAM, 0, 1 + 2 * i, std::string("\0\0\0\x08", 4));
   }
   run();
@@ -192,12 +205,18 @@ TEST_F(H2Connection, RapidResetIsCalmedDown) {  // Case 21.
 
 TEST_F(H2Connection, MadeYouResetIsCalmedDown) {
   client.start();
-  const std::string head("\x82\x86\x41\x01" "a\x44\x05/wait", 12);
-  // In portions, so that each is within the limit of concurrent streams, which is the first defence.
+  const std::string head(
+      "\x82\x86\x41\x01"
+      "a\x44\x05/wait",
+      12);
+  // In portions, so that each is within the limit of concurrent streams, which is the first
+  // defence.
   for (std::uint32_t i = 0; i < 10'000 && client.goaways.empty();) {
     for (const std::uint32_t end = i + 50; i < end; ++i) {
-      client.push_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM | NGHTTP2_FLAG_END_HEADERS, 1 + 2 * i, head);
-      client.push_frame(NGHTTP2_WINDOW_UPDATE, 0, 1 + 2 * i, "\x7f\xff\xff\xff");  // The window overflows: a stream error.
+      client.push_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM | NGHTTP2_FLAG_END_HEADERS,
+                        1 + 2 * i, head);
+      client.push_frame(NGHTTP2_WINDOW_UPDATE, 0, 1 + 2 * i,
+                        "\x7f\xff\xff\xff");  // The window overflows: a stream error.
     }
     worker.loop.run_until_blocked();
     take_goaway();
@@ -223,11 +242,13 @@ TEST_F(H2Connection, FloodsAreCalmedDown) {
   for (const Flood& flood : floods) {
     Client other(worker);
     other.start();
-    for (int i = 0; i < 20'000; ++i) other.push_frame(flood.type, flood.flags, flood.stream, flood.payload);
+    for (int i = 0; i < 20'000; ++i)
+      other.push_frame(flood.type, flood.flags, flood.stream, flood.payload);
     worker.loop.run_until_blocked();
     other.take_in();
     ASSERT_FALSE(other.goaways.empty()) << flood.name;
-    EXPECT_EQ(other.goaways.back().second, static_cast<std::uint32_t>(NGHTTP2_ENHANCE_YOUR_CALM)) << flood.name;
+    EXPECT_EQ(other.goaways.back().second, static_cast<std::uint32_t>(NGHTTP2_ENHANCE_YOUR_CALM))
+        << flood.name;
     EXPECT_LT(other.received_bytes, 30'000u) << flood.name;
   }
 }
@@ -237,7 +258,8 @@ TEST_F(H2Connection, EmptyDataFramesAreCalmedDown) {
   const auto id = client.open_post("/wait");
   client.pump();
   source->put("x");
-  for (int i = 0; i < 20'000; ++i) client.push_frame(NGHTTP2_DATA, 0, static_cast<std::uint32_t>(id), "");
+  for (int i = 0; i < 20'000; ++i)
+    client.push_frame(NGHTTP2_DATA, 0, static_cast<std::uint32_t>(id), "");
   run();
   EXPECT_EQ(goaway_code(), static_cast<std::uint32_t>(NGHTTP2_ENHANCE_YOUR_CALM));
 }
@@ -268,8 +290,11 @@ TEST_F(H2Connection, StreamsBeyondTheLimitAreRefused) {
   client.start();
   std::vector<std::int32_t> ids;
   for (std::uint32_t i = 0; i < 130; ++i) {
-    client.push_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM | NGHTTP2_FLAG_END_HEADERS, 1 + 2 * i,
-                      std::string("\x82\x86\x41\x01" "a\x44\x05/wait", 12));
+    client.push_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM | NGHTTP2_FLAG_END_HEADERS,
+                      1 + 2 * i,
+                      std::string("\x82\x86\x41\x01"
+                                  "a\x44\x05/wait",
+                                  12));
   }
   worker.loop.run_until_blocked();
   EXPECT_EQ(worker.counters.requests, 128);
@@ -281,7 +306,8 @@ TEST(H2Simulation, AnyTransferPattern) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Worker worker({.seed = seed});
     std::string text(40'000, 'x');
-    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + (i + seed) % 26);
+    for (std::size_t i = 0; i < text.size(); ++i)
+      text[i] = static_cast<char>('a' + (i + seed) % 26);
     worker.handle("/big", [&](http::Exchange& exchange) {
       auto* source = exchange.arena().make<ScriptSource>(exchange.transport());
       source->piece_bytes = 1 + seed * 97;
@@ -306,7 +332,8 @@ TEST(H2Simulation, AnyTransferPattern) {
 TEST(H2Simulation, ResetsAtAnyTimeLeaveNothingBehind) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     Worker worker({.seed = seed, .resets_per_mille = 20});
-    worker.handle("/a", [](http::Exchange& exchange) { return answer(exchange, std::string(30'000, 'r')); });
+    worker.handle(
+        "/a", [](http::Exchange& exchange) { return answer(exchange, std::string(30'000, 'r')); });
     Client client(worker);
     client.start();
     for (int i = 0; i < 20; ++i) client.get("/a");

@@ -1,4 +1,5 @@
-// A worker with one HTTP/2 connection over the simulated loop, and the library's client at its other end.
+// A worker with one HTTP/2 connection over the simulated loop, and the library's client at its
+// other end.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -10,12 +11,12 @@
 #include <string_view>
 #include <vector>
 
+#include "../http/fake_worker.h"
 #include "corehttpd/http/exchange.h"
 #include "corehttpd/http/memory_source.h"
 #include "corehttpd/io/sim_loop.h"
 #include "corehttpd/proto/connection_set.h"
 #include "corehttpd/proto/h2.h"
-#include "unit/http/fake_worker.h"
 
 namespace corehttpd::h2::testing {
 
@@ -35,20 +36,26 @@ class ScriptSource final : public http::BodySource {
     failed_ = true;
     transport_.body_ready();
   }
-  Result<http::ReadOutcome> read(std::span<Segment> out, std::size_t bytes_max, http::Forms) override {
+  Result<http::ReadOutcome> read(std::span<Segment> out, std::size_t bytes_max,
+                                 http::Forms) override {
     ++reads;
     if (failed_) return corehttpd::fail(Code::kReset, "origin");
-    if (text_.empty()) return http::ReadOutcome{0, finished_ ? http::Next::kEnd : http::Next::kBlocked};
+    if (text_.empty())
+      return http::ReadOutcome{0, finished_ ? http::Next::kEnd : http::Next::kBlocked};
     const std::size_t count = std::min(bytes_max, std::min(text_.size(), piece_bytes));
     BlockRef block = Block::allocate(count);
     std::memcpy(block->data(), text_.data(), count);
     text_.erase(0, count);
     out[0] = Segment::from_block(std::move(block), 0, count);
     const bool end = text_.empty() && finished_;
-    return http::ReadOutcome{1, end ? http::Next::kEnd : text_.empty() ? http::Next::kBlocked : http::Next::kMore};
+    return http::ReadOutcome{1, end             ? http::Next::kEnd
+                                : text_.empty() ? http::Next::kBlocked
+                                                : http::Next::kMore};
   }
   void cancel() noexcept override { cancelled = true; }
-  const http::FieldList* trailers() override { return trailer_list.empty() ? nullptr : &trailer_list; }
+  const http::FieldList* trailers() override {
+    return trailer_list.empty() ? nullptr : &trailer_list;
+  }
 
   http::FieldList trailer_list;
   std::size_t piece_bytes = SIZE_MAX;
@@ -76,14 +83,17 @@ class CountCounters final : public http::Counters {
   void request_started() override { ++requests; }
   void connection_accepted() override {}
   void connection_closed() override { ++closed; }
-  void activity(Activity activity, int change) override { active[static_cast<int>(activity)] += change; }
+  void activity(Activity activity, int change) override {
+    active[static_cast<int>(activity)] += change;
+  }
   Snapshot snapshot() const override { return {}; }
   int requests = 0, closed = 0;
   int active[3] = {};
 };
 
 struct Worker {
-  explicit Worker(const io::SimOptions& options = {.short_transfers = false, .delays = false}) : loop(options) {
+  explicit Worker(const io::SimOptions& options = {.short_transfers = false, .delays = false})
+      : loop(options) {
     core.error_log = &quiet;
     site.settings = settings.view();
     site.name = "example.org";
@@ -127,7 +137,8 @@ struct Worker {
   std::vector<std::unique_ptr<Place>> places;
   io::SimLoop loop;
   io::Loop& base = loop;  // SimLoop has a turn() of its own.
-  http::Services services{loop, base.turn(), loop.blocks(), loop.clock(), sites, errors, log, counters, {}};
+  http::Services services{loop,     base.turn(), loop.blocks(), loop.clock(), sites, errors, log,
+                          counters, {}};
   proto::ConnectionSet set{base.turn()};
 };
 
@@ -142,14 +153,16 @@ struct Reply {
   bool closed = false;
   std::uint32_t error_code = 0;
   std::string field(std::string_view name) const {
-    for (const auto& [n, v] : fields) if (n == name) return v;
+    for (const auto& [n, v] : fields)
+      if (n == name) return v;
     return {};
   }
 };
 
 class Client {
  public:
-  explicit Client(Worker& worker, bool auto_window = true) : worker_(worker), peer_(worker.loop.connect_pair()) {
+  explicit Client(Worker& worker, bool auto_window = true)
+      : worker_(worker), peer_(worker.loop.connect_pair()) {
     nghttp2_session_callbacks* callbacks = nullptr;
     nghttp2_session_callbacks_new(&callbacks);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
@@ -168,7 +181,8 @@ class Client {
 
   // Hands the connection over with what has been "received" so far.
   void connect(std::string_view first = {}) {
-    take_over(peer_.fd(), worker_.info, worker_.services, std::as_bytes(std::span(first.data(), first.size())), worker_.set);
+    take_over(peer_.fd(), worker_.info, worker_.services,
+              std::as_bytes(std::span(first.data(), first.size())), worker_.set);
   }
   void start(std::uint32_t initial_window = 65535) {
     const nghttp2_settings_entry entry{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, initial_window};
@@ -177,16 +191,21 @@ class Client {
     pump();
   }
   using Fields = std::vector<std::pair<std::string, std::string>>;
-  std::int32_t get(std::string path, const Fields& more = {}) { return request("GET", path, more, nullptr); }
-  std::int32_t request(std::string method, std::string path, const Fields& more, const nghttp2_data_provider* body) {
-    Fields fields = {{":method", method}, {":scheme", "http"}, {":authority", "example.org"}, {":path", path}};
+  std::int32_t get(std::string path, const Fields& more = {}) {
+    return request("GET", path, more, nullptr);
+  }
+  std::int32_t request(std::string method, std::string path, const Fields& more,
+                       const nghttp2_data_provider* body) {
+    Fields fields = {
+        {":method", method}, {":scheme", "http"}, {":authority", "example.org"}, {":path", path}};
     fields.insert(fields.end(), more.begin(), more.end());
     return submit(fields, body);
   }
   std::int32_t submit(const Fields& fields, const nghttp2_data_provider* body = nullptr) {
     std::vector<nghttp2_nv> values;
     for (const auto& [name, value] : fields) {
-      values.push_back({(std::uint8_t*)name.data(), (std::uint8_t*)value.data(), name.size(), value.size(), 0});
+      values.push_back(
+          {(std::uint8_t*)name.data(), (std::uint8_t*)value.data(), name.size(), value.size(), 0});
     }
     return nghttp2_submit_request(session_, nullptr, values.data(), values.size(), body, nullptr);
   }
@@ -227,18 +246,21 @@ class Client {
     const std::string arrived = peer_.take();
     if (arrived.empty()) return false;
     received_bytes += arrived.size();
-    nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(arrived.data()), arrived.size());
+    nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(arrived.data()),
+                             arrived.size());
     return true;
   }
   // Frames that the library would not send.
-  void push_frame(std::uint8_t type, std::uint8_t flags, std::uint32_t stream, std::string_view payload) {
+  void push_frame(std::uint8_t type, std::uint8_t flags, std::uint32_t stream,
+                  std::string_view payload) {
     std::string frame;
     frame.push_back(static_cast<char>(payload.size() >> 16));
     frame.push_back(static_cast<char>(payload.size() >> 8));
     frame.push_back(static_cast<char>(payload.size()));
     frame.push_back(static_cast<char>(type));
     frame.push_back(static_cast<char>(flags));
-    for (int shift = 24; shift >= 0; shift -= 8) frame.push_back(static_cast<char>(stream >> shift));
+    for (int shift = 24; shift >= 0; shift -= 8)
+      frame.push_back(static_cast<char>(stream >> shift));
     peer_.push(frame.append(payload));
   }
 
@@ -251,13 +273,17 @@ class Client {
 
  private:
   static Client& self(void* p) { return *static_cast<Client*>(p); }
-  static int on_header(nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* n, std::size_t nl, const std::uint8_t* v,
-                       std::size_t vl, std::uint8_t, void* p) {
+  static int on_header(nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* n,
+                       std::size_t nl, const std::uint8_t* v, std::size_t vl, std::uint8_t,
+                       void* p) {
     Reply& reply = self(p).replies[frame->hd.stream_id];
-    std::string name(reinterpret_cast<const char*>(n), nl), value(reinterpret_cast<const char*>(v), vl);
+    std::string name(reinterpret_cast<const char*>(n), nl),
+        value(reinterpret_cast<const char*>(v), vl);
     if (name == ":status") {
-      if (value[0] == '1') reply.informational.push_back(std::stoi(value));
-      else reply.status = std::stoi(value);
+      if (value[0] == '1')
+        reply.informational.push_back(std::stoi(value));
+      else
+        reply.status = std::stoi(value);
     } else if (reply.status != 0) {
       (frame->headers.cat == NGHTTP2_HCAT_HEADERS ? reply.trailers : reply.fields)
           .emplace_back(name, value);
@@ -266,7 +292,8 @@ class Client {
   }
   static int on_frame(nghttp2_session*, const nghttp2_frame* frame, void* p) {
     Client& client = self(p);
-    if (frame->hd.type == NGHTTP2_GOAWAY) client.goaways.emplace_back(frame->goaway.last_stream_id, frame->goaway.error_code);
+    if (frame->hd.type == NGHTTP2_GOAWAY)
+      client.goaways.emplace_back(frame->goaway.last_stream_id, frame->goaway.error_code);
     if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) {
       for (std::size_t i = 0; i < frame->settings.niv; ++i) {
         client.peer_settings[frame->settings.iv[i].settings_id] = frame->settings.iv[i].value;
@@ -275,12 +302,14 @@ class Client {
     if (frame->hd.stream_id == 0) return 0;
     Reply& reply = client.replies[frame->hd.stream_id];
     if (frame->hd.type == NGHTTP2_DATA) ++reply.data_frames;
-    if ((frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+    if ((frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
+        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
       reply.ended = true;
     }
     return 0;
   }
-  static int on_chunk(nghttp2_session*, std::uint8_t, std::int32_t id, const std::uint8_t* data, std::size_t length, void* p) {
+  static int on_chunk(nghttp2_session*, std::uint8_t, std::int32_t id, const std::uint8_t* data,
+                      std::size_t length, void* p) {
     self(p).replies[id].body.append(reinterpret_cast<const char*>(data), length);
     return 0;
   }
@@ -290,8 +319,9 @@ class Client {
     reply.error_code = error_code;
     return 0;
   }
-  static ssize_t read_upload(nghttp2_session*, std::int32_t, std::uint8_t* buffer, std::size_t length, std::uint32_t* flags,
-                             nghttp2_data_source* source, void*) {
+  static ssize_t read_upload(nghttp2_session*, std::int32_t, std::uint8_t* buffer,
+                             std::size_t length, std::uint32_t* flags, nghttp2_data_source* source,
+                             void*) {
     Client& client = *static_cast<Client*>(source->ptr);
     const std::size_t count = std::min(length, client.upload_.size());
     std::memcpy(buffer, client.upload_.data(), count);

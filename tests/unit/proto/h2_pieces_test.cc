@@ -22,13 +22,16 @@ TEST(H2Budget, TimeAndWorkGiveBack) {
   EXPECT_FALSE(third.spend(0, 1));
 }
 
-std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
+std::span<const std::byte> bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
 
 std::string text_of(const SegmentQueue& queue) {
   iovec vectors[16];
   const std::size_t count = queue.gather(vectors);
   std::string text;
-  for (std::size_t i = 0; i < count; ++i) text.append(static_cast<char*>(vectors[i].iov_base), vectors[i].iov_len);
+  for (std::size_t i = 0; i < count; ++i)
+    text.append(static_cast<char*>(vectors[i].iov_base), vectors[i].iov_len);
   return text;
 }
 

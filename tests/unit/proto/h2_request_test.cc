@@ -23,7 +23,8 @@ class H2Request : public ::testing::Test {
   int status_of(const Client::Fields& request) {
     const auto id = client.submit(request);
     client.pump();
-    return client.replies[id].closed && client.replies[id].status == 0 ? -1 : client.replies[id].status;
+    return client.replies[id].closed && client.replies[id].status == 0 ? -1
+                                                                       : client.replies[id].status;
   }
   Worker worker;
   Client client{worker};
@@ -33,7 +34,8 @@ class H2Request : public ::testing::Test {
 
 TEST_F(H2Request, HeadIsNeutral) {
   client.start();
-  const auto id = client.get("/echo?x=%20y", {{"cookie", "a=1"}, {"accept", "*/*"}, {"cookie", "b=2"}, {"x_under", "1"}});
+  const auto id = client.get(
+      "/echo?x=%20y", {{"cookie", "a=1"}, {"accept", "*/*"}, {"cookie", "b=2"}, {"x_under", "1"}});
   client.pump();
   EXPECT_EQ(client.replies[id].status, 200);
   EXPECT_EQ(line, "GET /echo?x=%20y HTTP/2.0");
@@ -41,7 +43,8 @@ TEST_F(H2Request, HeadIsNeutral) {
   EXPECT_EQ(args, "x=%20y");
   EXPECT_EQ(authority, "example.org");
   // Underscores are dropped (case 6), crumbs are one field.
-  EXPECT_EQ(fields, (Client::Fields{{"host", "example.org"}, {"accept", "*/*"}, {"cookie", "a=1; b=2"}}));
+  EXPECT_EQ(fields,
+            (Client::Fields{{"host", "example.org"}, {"accept", "*/*"}, {"cookie", "a=1; b=2"}}));
 }
 
 TEST_F(H2Request, UnderscoresWhenAllowed) {
@@ -54,23 +57,39 @@ TEST_F(H2Request, UnderscoresWhenAllowed) {
 
 TEST_F(H2Request, HostAndAuthorityMustAgree) {
   client.start();
-  EXPECT_EQ(status_of({{":method", "GET"}, {":scheme", "http"}, {":authority", "a.example"}, {":path", "/echo"}, {"host", "A.example"}}),
+  EXPECT_EQ(status_of({{":method", "GET"},
+                       {":scheme", "http"},
+                       {":authority", "a.example"},
+                       {":path", "/echo"},
+                       {"host", "A.example"}}),
             200);
   EXPECT_EQ(fields, (Client::Fields{{"host", "a.example"}}));
-  EXPECT_EQ(status_of({{":method", "GET"}, {":scheme", "http"}, {":authority", "a.example"}, {":path", "/echo"}, {"host", "b.example"}}),
+  EXPECT_EQ(status_of({{":method", "GET"},
+                       {":scheme", "http"},
+                       {":authority", "a.example"},
+                       {":path", "/echo"},
+                       {"host", "b.example"}}),
             400);
-  EXPECT_EQ(status_of({{":method", "GET"}, {":scheme", "http"}, {":path", "/echo"}, {"host", "b.example"}}), 200);
+  EXPECT_EQ(
+      status_of(
+          {{":method", "GET"}, {":scheme", "http"}, {":path", "/echo"}, {"host", "b.example"}}),
+      200);
   EXPECT_EQ(authority, "b.example");
 }
 
 TEST_F(H2Request, Malformed) {
   client.start();
   const auto get = [](std::string path) {
-    return Client::Fields{{":method", "GET"}, {":scheme", "http"}, {":authority", "example.org"}, {":path", path}};
+    return Client::Fields{
+        {":method", "GET"}, {":scheme", "http"}, {":authority", "example.org"}, {":path", path}};
   };
   EXPECT_EQ(status_of(get("/index.php%00.txt")), 400);  // Case 15.
   EXPECT_EQ(status_of(get("/../../etc")), 400);
-  EXPECT_EQ(status_of({{":method", "GET"}, {":scheme", "http"}, {":authority", "user@example.org"}, {":path", "/echo"}}), 400);
+  EXPECT_EQ(status_of({{":method", "GET"},
+                       {":scheme", "http"},
+                       {":authority", "user@example.org"},
+                       {":path", "/echo"}}),
+            400);
   EXPECT_EQ(status_of({{":method", "CONNECT"}, {":authority", "example.org:443"}}), 405);
   EXPECT_EQ(status_of(get("/echo")), 200);  // The connection is unharmed.
 }
@@ -78,9 +97,16 @@ TEST_F(H2Request, Malformed) {
 TEST_F(H2Request, MalformedByTheProtocolIsReset) {
   client.start();
   // The client library refuses to send such fields: the bytes are made by hand.
-  // HPACK: :method GET, :scheme http, :path / (indexed); then a literal "transfer-encoding: chunked" without indexing.
-  std::string block("\x82\x86\x84\x41\x01" "a", 6);
-  block.append(std::string("\x00\x11", 2)).append("transfer-encoding").append("\x07").append("chunked");
+  // HPACK: :method GET, :scheme http, :path / (indexed); then a literal "transfer-encoding:
+  // chunked" without indexing.
+  std::string block(
+      "\x82\x86\x84\x41\x01"
+      "a",
+      6);
+  block.append(std::string("\x00\x11", 2))
+      .append("transfer-encoding")
+      .append("\x07")
+      .append("chunked");
   client.push_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM | NGHTTP2_FLAG_END_HEADERS, 1, block);
   worker.loop.run_until_blocked();
   const std::string out = client.peer().take();
@@ -96,9 +122,14 @@ TEST_F(H2Request, ListLimitCountsNamesValuesAndOverhead) {
   worker.core.large_header_buffers_size = 400;
   client.start();
   EXPECT_EQ(client.peer_settings[NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE], 400u);
-  // :method GET 42, :scheme http 43, :authority example.org 53, :path /echo 42: 180. x: 33 and its value.
+  // :method GET 42, :scheme http 43, :authority example.org 53, :path /echo 42: 180. x: 33 and its
+  // value.
   const auto with = [this](std::size_t bytes) {
-    return status_of({{":method", "GET"}, {":scheme", "http"}, {":authority", "example.org"}, {":path", "/echo"}, {"x", std::string(bytes, 'v')}});
+    return status_of({{":method", "GET"},
+                      {":scheme", "http"},
+                      {":authority", "example.org"},
+                      {":path", "/echo"},
+                      {"x", std::string(bytes, 'v')}});
   };
   EXPECT_EQ(with(187), 200);
   EXPECT_EQ(with(188), 431);
@@ -267,7 +298,8 @@ TEST_F(H2Body, TrailersOfARequestDoNotStallIt) {  // Case 23.
   const auto id = client.open_post("/post");
   client.pump();
   const nghttp2_nv trailer{(std::uint8_t*)"x-sum", (std::uint8_t*)"1", 5, 1, 0};
-  nghttp2_submit_headers(client.session(), NGHTTP2_FLAG_END_STREAM, id, nullptr, &trailer, 1, nullptr);
+  nghttp2_submit_headers(client.session(), NGHTTP2_FLAG_END_STREAM, id, nullptr, &trailer, 1,
+                         nullptr);
   client.pump();
   EXPECT_EQ(client.replies[id].body, "got it");
 }

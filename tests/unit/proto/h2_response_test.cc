@@ -45,10 +45,20 @@ TEST_F(H2Response, CountsBytesSent) {
   struct Log final : http::RequestLog {
     std::uint64_t &sent, &body;
     Log(std::uint64_t& s, std::uint64_t& b) : sent(s), body(b) {}
-    void log(http::Exchange& exchange) override { sent = exchange.bytes_sent(); body = exchange.body_bytes_sent(); }
+    void log(http::Exchange& exchange) override {
+      sent = exchange.bytes_sent();
+      body = exchange.body_bytes_sent();
+    }
   } log{sent, body};
-  http::Services services{worker.loop, worker.base.turn(), worker.loop.blocks(), worker.loop.clock(), worker.sites, worker.errors,
-                          log, worker.counters, {}};
+  http::Services services{worker.loop,
+                          worker.base.turn(),
+                          worker.loop.blocks(),
+                          worker.loop.clock(),
+                          worker.sites,
+                          worker.errors,
+                          log,
+                          worker.counters,
+                          {}};
   worker.handle("/a", [](http::Exchange& exchange) { return answer(exchange, "hello"); });
   nghttp2_submit_settings(client.session(), 0, nullptr, 0);
   take_over(client.peer().fd(), worker.info, services, {}, worker.set);
@@ -57,7 +67,8 @@ TEST_F(H2Response, CountsBytesSent) {
   client.get("/a");
   client.pump();
   EXPECT_EQ(body, 5u);
-  EXPECT_EQ(sent, client.received_bytes - before);  // HEADERS and DATA with their frame headers; nothing else was due.
+  EXPECT_EQ(sent, client.received_bytes -
+                      before);  // HEADERS and DATA with their frame headers; nothing else was due.
   worker.set.close_now();
   worker.loop.run_until_blocked();
 }
@@ -86,7 +97,8 @@ TEST_F(H2Response, HeadHasLengthAndNoBody) {
 TEST_F(H2Response, ConnectionSpecificFieldsAreStripped) {  // Case 19.
   worker.handle("/a", [](http::Exchange& exchange) {
     auto& fields = exchange.response().fields;
-    for (const auto name : {"Connection", "Keep-Alive", "Transfer-Encoding", "Proxy-Connection", "Upgrade"}) {
+    for (const auto name :
+         {"Connection", "Keep-Alive", "Transfer-Encoding", "Proxy-Connection", "Upgrade"}) {
       fields.add(exchange.arena(), name, "x");
     }
     fields.add(exchange.arena(), "Content-Length", "77");
@@ -103,7 +115,8 @@ TEST_F(H2Response, ConnectionSpecificFieldsAreStripped) {  // Case 19.
   EXPECT_EQ(reply.field("content-length"), "5");
   EXPECT_EQ(reply.field("set-cookie"), "a=b");
   for (const auto& [name, value] : reply.fields) {
-    EXPECT_TRUE(name == "server" || name == "date" || name == "content-type" || name == "content-length" || name == "set-cookie")
+    EXPECT_TRUE(name == "server" || name == "date" || name == "content-type" ||
+                name == "content-length" || name == "set-cookie")
         << name;
   }
 }
@@ -218,8 +231,10 @@ TEST_F(H2Response, LongBodyIsCut) {
   struct Endless final : http::BodySource {
     bool& cancelled;
     explicit Endless(bool& c) : cancelled(c) {}
-    Result<http::ReadOutcome> read(std::span<Segment> out, std::size_t bytes_max, http::Forms) override {
-      out[0] = Segment::from_static(std::string_view("abcdefgh").substr(0, std::min<std::size_t>(bytes_max, 8)));
+    Result<http::ReadOutcome> read(std::span<Segment> out, std::size_t bytes_max,
+                                   http::Forms) override {
+      out[0] = Segment::from_static(
+          std::string_view("abcdefgh").substr(0, std::min<std::size_t>(bytes_max, 8)));
       return http::ReadOutcome{1, http::Next::kMore};
     }
     void cancel() noexcept override { cancelled = true; }
@@ -281,7 +296,9 @@ TEST_F(H2Response, StreamResetByTheClientCancelsTheSource) {
   bool destroyed = false;
   struct Watch {
     bool* flag = nullptr;
-    ~Watch() { if (flag != nullptr) *flag = true; }
+    ~Watch() {
+      if (flag != nullptr) *flag = true;
+    }
   };
   worker.handle("/a", [&](http::Exchange& exchange) {
     source = exchange.arena().make<ScriptSource>(exchange.transport());

@@ -1,0 +1,41 @@
+// Steps that find and serve files: try_files, index, static files.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "corehttpd/conf/directive.h"
+#include "corehttpd/expr/program.h"
+#include "corehttpd/http/pipeline.h"
+
+namespace corehttpd::handlers {
+
+struct IndexSettings {
+  std::span<const expr::Program> files;
+};
+const conf::Module& index_module();
+// Content phase, before static files: a URI with a slash at its end is redirected
+// internally to its index file.
+http::StepFactory index();
+
+struct TryFilesSettings {
+  struct Candidate {
+    expr::Program name;
+    bool directory = false;  // Was given with a slash at its end, which is not part of name.
+  };
+  std::span<const Candidate> candidates;
+  expr::Program fallback;    // A URI with arguments, or "@name".
+  std::uint16_t status = 0;  // Of "=404"; 0: the fallback.
+  // nginx never inherits try_files: it acts only where it was given.
+  conf::SettingsView owner;
+};
+const conf::Module& try_files_module();
+// Precontent phase: sets the URI to the first candidate that exists, else redirects.
+http::StepFactory try_files();
+
+// Content phase, the last of all: the file that root or alias name, or 404, 403, 405, and 301 for
+// directories without their slash.
+http::StepFactory static_file();
+
+}  // namespace corehttpd::handlers

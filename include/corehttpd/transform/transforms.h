@@ -1,0 +1,65 @@
+// Transforms that change heads or cut bodies. The server's list decides their order; nginx's is:
+// conditional, fields, charset, (encodings), range.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "corehttpd/conf/directive.h"
+#include "corehttpd/expr/program.h"
+#include "corehttpd/http/fields.h"
+#include "corehttpd/http/pipeline.h"
+
+namespace corehttpd::transform {
+
+// If-Match, If-None-Match, If-(Un)Modified-Since (RFC 9110 §13): makes a 200 a 304 or a 412.
+// Directives if_modified_since and etag are of the core.
+const http::Transform& conditional();
+
+// Range and If-Range (RFC 9110 §14): makes a 200 whose length is known and whose source allows it a
+// 206 or 416; says Accept-Ranges otherwise. max_ranges is of the core.
+const http::Transform& range();
+
+// add_header, expires, add_trailer.
+const http::Transform& fields();
+const conf::Module& fields_module();
+
+// charset: names the character set in the Content-Type of charset_types.
+const http::Transform& charset();
+const conf::Module& charset_module();
+
+struct Expires {
+  enum class Kind : std::uint8_t {
+    kOff,       // Fields are left as they are.
+    kEpoch,     // 1970, no-cache.
+    kMax,       // 2037, ten years.
+    kAccess,    // seconds from now.
+    kModified,  // seconds from Last-Modified; from now where there is none.
+    kDaily,     // seconds after the next local midnight or the last one, whichever lies ahead.
+  };
+  Kind kind = Kind::kOff;
+  std::int64_t seconds = 0;  // May be negative: no-cache.
+};
+
+struct FieldsSettings {
+  struct Added {
+    std::string_view name;
+    http::FieldName id = http::FieldName::kOther;
+    expr::Program value;
+    bool always = false;  // Whatever the status; else only for nginx's list of them.
+  };
+  std::span<const Added> fields;
+  std::span<const Added> trailers;
+  Expires expires;
+  expr::Program expires_program;  // Not empty: evaluated per response instead of expires.
+  bool expires_modified = false;  // "modified" was given before it.
+};
+
+struct CharsetSettings {
+  expr::Program name;  // Empty: off.
+  std::span<const std::string_view> types;
+  bool all_types = false;  // "*".
+};
+
+}  // namespace corehttpd::transform

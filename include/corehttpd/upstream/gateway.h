@@ -1,0 +1,35 @@
+// Passes an exchange to an origin and its answer back: the core that every origin protocol shares.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "corehttpd/expr/variable.h"
+#include "corehttpd/http/exchange.h"
+#include "corehttpd/upstream/codec.h"
+#include "corehttpd/upstream/peers.h"
+#include "corehttpd/upstream/settings.h"
+
+namespace corehttpd::upstream {
+
+struct GatewayPass {
+  const OriginProtocol* protocol = nullptr;
+  // Lives in the configuration.
+  const GatewaySettings* settings = nullptr;
+  // Lives in the configuration or in the exchange's arena.
+  const Group* group = nullptr;
+  // Texts on the error stream that make a response invalid (fastcgi_catch_stderr).
+  std::span<const std::string_view> caught_diagnostics;
+};
+
+// To be called by a content step, whose outcome it yields: kSuspend, or a failure that is known at
+// once. From then on it responds to the exchange, redirects it (X-Accel-Redirect) or fails it: 502
+// when no origin gives a valid answer, 504 when one does not in time, a status of its own for a
+// body that can't be read.
+http::StepOutcome pass_to_origin(http::Exchange& exchange, const GatewayPass& pass);
+
+// $upstream_addr, $upstream_status, $upstream_response_time, $upstream_http_NAME…
+std::span<const expr::Variable> upstream_variables();
+
+}  // namespace corehttpd::upstream

@@ -1,0 +1,166 @@
+// The fastcgi_* directives and the step that passes requests to FastCGI servers.
+#include <algorithm>
+
+#include "corehttpd/conf/compiler.h"
+#include "corehttpd/conf/values.h"
+#include "corehttpd/handlers/gateway.h"
+#include "corehttpd/http/location_reset.h"
+#include "corehttpd/upstream/gateway.h"
+#include "handlers/gateway/fastcgi_params.h"
+#include "handlers/gateway/fastcgi_settings.h"
+#include "upstream/fastcgi_codec.h"
+
+namespace corehttpd::handlers {
+namespace {
+
+using Settings = FastcgiSettings;
+
+Settings& settings_of(const conf::Setting& s) { return *static_cast<Settings*>(s.settings); }
+
+// A nested location has to name its own server.
+void reset_pass(conf::Compiler& compiler, conf::Scope& location) {
+  if (location.view().get<Settings>().pass == nullptr) return;
+  compiler.settings<Settings>(location).pass = nullptr;
+}
+
+bool set_pass(const conf::Setting& s) {
+  settings_of(s).pass = make_target(s);
+  http::LocationResets::add(s.compiler, reset_pass);
+  return settings_of(s).pass != nullptr;
+}
+
+bool set_param(const conf::Setting& s) {
+  Settings& settings = settings_of(s);
+  const bool if_not_empty = s.words().size() == 3;
+  if (if_not_empty && s.word(2) != "if_not_empty") {
+    return s.fail(2, "invalid parameter \"{}\"", s.word(2));
+  }
+  if (s.first_here) settings.params = s.arena().make<FastcgiParams>();
+  // Made by this block's first fastcgi_param, so it is nobody else's.
+  auto& params = const_cast<FastcgiParams&>(*settings.params);
+  FastcgiParam param{s.arena().copy(s.word(0)), {}, if_not_empty};
+  if (!expr::read_program(s, 1, param.value)) return false;
+  params.all.push_back(s.arena(), param);
+  if (param.name.starts_with("HTTP_")) params.http_names.push_back(s.arena(), param.name);
+  return true;
+}
+
+bool set_index(const conf::Setting& s) {
+  if (s.word(0).empty()) return s.fail(0, "fastcgi_index has to be a file name");
+  settings_of(s).index = s.arena().copy(s.word(0));
+  return true;
+}
+
+bool set_split_path_info(const conf::Setting& s) {
+  const expr::Regex* regex = expr::Regex::compile(s, 0, s.word(0), false);
+  if (regex == nullptr) return false;
+  if (regex->capture_count() != 2) {
+    return s.fail(0, "pattern \"{}\" must have 2 captures", s.word(0));
+  }
+  settings_of(s).split_path_info = regex;
+  return true;
+}
+
+bool set_catch_stderr(const conf::Setting& s) {
+  Settings& settings = settings_of(s);
+  const auto old = s.first_here ? std::span<const std::string_view>() : settings.catch_stderr;
+  const auto fresh = s.arena().make_array<std::string_view>(old.size() + 1);
+  std::ranges::copy(old, fresh.begin());
+  fresh.back() = s.arena().copy(s.word(0));
+  settings.catch_stderr = fresh;
+  return true;
+}
+
+using conf::Context;
+
+constexpr conf::Directive kOwnRows[] = {
+    {.name = "fastcgi_catch_stderr",
+     .contexts = conf::kHttpServerLocation,
+     .syntax = "string",
+     .set = set_catch_stderr,
+     .inherit = conf::Inherit::kList,
+     .doc = "A text on the server's error stream that makes its response invalid, so that the next "
+            "server is asked if next_upstream has invalid_header."},
+    {.name = "fastcgi_index",
+     .contexts = conf::kHttpServerLocation,
+     .syntax = "name",
+     .set = set_index,
+     .doc = "A file name that $fastcgi_script_name has after a URI that ends with a slash."},
+    {.name = "fastcgi_keep_conn",
+     .contexts = conf::kHttpServerLocation,
+     .syntax = "on | off",
+     .set = conf::set_flag<&Settings::keep_conn>,
+     .default_value = "off",
+     .doc = "Whether the server may keep the connection open. Accepted; every request has a "
+            "connection of its own until there is a pool."},
+    {.name = "fastcgi_param",
+     .contexts = conf::kHttpServerLocation,
+     .arity = conf::between(2, 3),
+     .syntax = "parameter value [if_not_empty]",
+     .set = set_param,
+     .inherit = conf::Inherit::kList,
+     .doc = "A parameter passed to the server; with if_not_empty only if its value is not empty. A "
+            "parameter HTTP_NAME replaces the request's own field of that name."},
+    {.name = "fastcgi_pass",
+     .contexts = Context::kLocation | Context::kIfLocation,
+     .syntax = "address",
+     .set = set_pass,
+     .doc =
+         "The server to pass requests to: address:port, unix:/path, a name resolved at start, or "
+         "an upstream. With variables it must yield a numeric address, a unix socket or an "
+         "upstream."},
+    {.name = "fastcgi_split_path_info",
+     .contexts = Context::kLocation,
+     .syntax = "regex",
+     .set = set_split_path_info,
+     .doc = "Splits the URI for $fastcgi_script_name and $fastcgi_path_info by its two captures."},
+};
+constexpr std::span<const conf::Directive> kDirectives =
+    upstream::prefixed_rows<"fastcgi_", kOwnRows>;
+static_assert(conf::well_formed(kDirectives));
+
+class FastcgiProtocol final : public upstream::OriginProtocol {
+ public:
+  std::string_view scheme() const override { return "fastcgi"; }
+  std::string_view title() const override { return "FastCGI"; }
+  Segment encode_head(http::Exchange& exchange, std::uint64_t body_bytes) const override {
+    const ArenaVector<upstream::fastcgi::Param> params = make_params(exchange, body_bytes);
+    return upstream::fastcgi::encode_head(params, false);
+  }
+  upstream::OriginCodec* make_codec(std::byte* storage) const override {
+    return new (storage) upstream::fastcgi::Codec();
+  }
+};
+constexpr FastcgiProtocol kProtocol;
+
+class FastcgiStep final : public http::Step {
+ public:
+  http::StepOutcome run(http::Exchange& exchange) const override {
+    const Settings& settings = exchange.settings<Settings>();
+    if (settings.pass == nullptr) return http::StepOutcome::decline();
+    const upstream::Group* group = group_of(*settings.pass, exchange);
+    if (group == nullptr) return http::StepOutcome::fail(502);
+    return upstream::pass_to_origin(exchange, {.protocol = &kProtocol,
+                                               .settings = &settings.gateway,
+                                               .group = group,
+                                               .caught_diagnostics = settings.catch_stderr});
+  }
+};
+constexpr FastcgiStep kStep;
+
+}  // namespace
+
+const conf::Module& fastcgi_module() {
+  static constexpr conf::Module kModule =
+      conf::module<Settings>("fastcgi", kDirectives, resolve_targets);
+  return kModule;
+}
+
+http::StepFactory fastcgi_step() {
+  return {http::Phase::kContent,
+          [](const conf::SettingsView& settings, Arena&) -> const http::Step* {
+            return settings.get<Settings>().pass == nullptr ? nullptr : &kStep;
+          }};
+}
+
+}  // namespace corehttpd::handlers

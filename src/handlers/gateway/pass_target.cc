@@ -1,0 +1,68 @@
+#include "handlers/gateway/pass_target.h"
+
+#include <vector>
+
+namespace corehttpd::handlers {
+namespace {
+
+struct PendingTargets {
+  std::vector<PassTarget*> targets;
+};
+
+}  // namespace
+
+const PassTarget* make_target(const conf::Setting& s) {
+  const std::string_view text = s.word(0);
+  if (text.empty()) {
+    s.fail(0, "no server in \"{}\"", s.name());
+    return nullptr;
+  }
+  PassTarget* target = s.arena().make<PassTarget>();
+  target->text = s.arena().copy(text);
+  target->at = s.words()[0].at;
+  if (expr::has_variables(text) && !expr::read_program(s, 0, target->program)) return nullptr;
+  s.compiler.object_or_make<PendingTargets>().targets.push_back(target);
+  return target;
+}
+
+void resolve_targets(conf::Compiler& compiler) {
+  auto& pending = compiler.object_or_make<PendingTargets>().targets;
+  upstream::Groups& groups = compiler.object_or_make<upstream::Groups>();
+  for (PassTarget* target : pending) {
+    target->groups = &groups;
+    if (!target->program.empty()) continue;
+    target->group = groups.find(target->text);
+    if (target->group == nullptr) {
+      target->group = groups.implicit(compiler, target->at, target->text);
+    }
+  }
+  pending.clear();
+}
+
+const upstream::Group* group_of(const PassTarget& target, http::Exchange& exchange) {
+  if (target.group != nullptr) return target.group;
+  const std::string_view text = target.program.evaluate(exchange);
+  if (const upstream::Group* found = target.groups->find(text)) return found;
+  Arena& arena = exchange.arena();
+  std::string_view address = text;
+  // As in configuration, a colon may end the path of a unix socket.
+  if (address.starts_with("unix:")) address = address.substr(0, address.find(':', 5));
+  const Result<io::Address> parsed = io::parse_address(address, 0);
+  if (!parsed) {
+    if (parsed.error().code == Code::kNotFound) {
+      exchange.log(LogLevel::kError, 0, "no resolver defined to resolve {}", text);
+    } else {
+      exchange.log(LogLevel::kError, 0, "invalid address \"{}\" in upstream", text);
+    }
+    return nullptr;
+  }
+  auto* peer = arena.make<upstream::Peer>();
+  peer->address = *parsed;
+  peer->name = arena.copy(peer->address.to_string());
+  auto* group = arena.make<upstream::Group>();
+  *group = {text, {peer, 1}, arena.make_array<upstream::PeerState>(1), true};
+  group->states[0].effective_weight = 1;
+  return group;
+}
+
+}  // namespace corehttpd::handlers

@@ -1,0 +1,31 @@
+// What *_pass names: a server, a group, or text with variables that yields one per request.
+#pragma once
+
+#include <string_view>
+
+#include "corehttpd/conf/compiler.h"
+#include "corehttpd/conf/directive.h"
+#include "corehttpd/expr/program.h"
+#include "corehttpd/http/exchange.h"
+#include "corehttpd/upstream/peers.h"
+
+namespace corehttpd::handlers {
+
+struct PassTarget {
+  std::string_view text;
+  conf::Position at;
+  const upstream::Group* group = nullptr;    // Known when the configuration is compiled.
+  expr::Program program;                     // Else.
+  const upstream::Groups* groups = nullptr;  // To look the program's result up in.
+};
+
+// A target in the configuration's arena from the directive's only word; nullptr with the error
+// recorded. Its group is found by resolve_targets().
+const PassTarget* make_target(const conf::Setting& s);
+// For a module's finish(): finds the groups of all targets made so far.
+void resolve_targets(conf::Compiler& compiler);
+// The group to ask for this request, in the configuration or the exchange's arena; nullptr, with a
+// line in the error log, when what the variables yield is neither an address nor a group.
+const upstream::Group* group_of(const PassTarget& target, http::Exchange& exchange);
+
+}  // namespace corehttpd::handlers

@@ -1,0 +1,174 @@
+// Gathers the listen directives of all servers by address, decides which sockets are bound, and
+// makes the tables of names.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "route/builder.h"
+
+namespace corehttpd::route {
+namespace {
+
+struct AddressBuild {
+  io::Address address;
+  std::string text;
+  std::vector<ServerBuild*> servers;
+  ServerBuild* default_server = nullptr;  // Of "default_server"; else the first.
+  io::ListenOptions options;
+  bool options_set = false;
+  bool bind = false;
+  bool tls = false;
+  conf::Position at;
+
+  const SiteData* default_site() const {
+    return (default_server != nullptr ? default_server : servers.front())->site;
+  }
+};
+
+class ListenerBuilder {
+ public:
+  ListenerBuilder(conf::Compiler& compiler, Builder& builder)
+      : compiler_(compiler), arena_(compiler.arena()), builder_(builder) {}
+
+  void run(Tree::Data& data) {
+    for (ServerBuild* server : builder_.servers) {
+      if (server->listens.empty()) server->listens.push_back(standard(*server));
+      for (const ListenBuild& listen : server->listens) {
+        // QUIC has its own sockets: it does not make the TCP address a TLS one.
+        if (listen.quic) continue;
+        for (const io::Address& address : listen.addresses) add(*server, listen, address);
+      }
+    }
+    if (compiler_.diagnostics().errors() != 0) return;
+    for (AddressBuild& address : addresses_) place(address);
+    data.listeners = arena_.make_array<Listener>(listeners_.size());
+    data.by_listener = arena_.make_array<ListenerSites>(listeners_.size());
+    for (std::size_t i = 0; i < listeners_.size(); ++i) make(i, data);
+  }
+
+ private:
+  // A server without listen.
+  static ListenBuild standard(const ServerBuild& server) {
+    ListenBuild listen;
+    const auto address = io::parse_address(::geteuid() == 0 ? "*:80" : "*:8000", 0);
+    listen.addresses.push_back(*address);
+    listen.at = server.at;
+    return listen;
+  }
+
+  bool fail(const ListenBuild& listen, std::string message) {
+    compiler_.diagnostics().add(conf::Severity::kError, listen.at, std::move(message), {},
+                                listen.width);
+    return false;
+  }
+
+  bool add(ServerBuild& server, const ListenBuild& listen, const io::Address& address) {
+    std::string text = address.to_string();
+    const auto [known, added] = by_text_.try_emplace(text, addresses_.size());
+    if (added) addresses_.push_back({.address = address, .text = std::move(text), .at = listen.at});
+    AddressBuild& one = addresses_[known->second];
+    if (!one.servers.empty() && one.servers.back() == &server) {
+      return fail(listen, fmt::format("a duplicate listen {}", one.text));
+    }
+    one.servers.push_back(&server);
+    one.tls |= listen.tls;
+    if (listen.options_set) {
+      if (one.options_set) {
+        return fail(listen, fmt::format("duplicate listen options for {}", one.text));
+      }
+      one.options_set = true;
+      one.options = listen.options;
+      one.bind = listen.bind;
+      one.at = listen.at;
+    }
+    if (listen.default_server) {
+      if (one.default_server != nullptr) {
+        return fail(listen, fmt::format("a duplicate default server for {}", one.text));
+      }
+      one.default_server = &server;
+    }
+    return true;
+  }
+
+  struct Socket {
+    AddressBuild* own;
+    std::vector<AddressBuild*> sharing;
+  };
+
+  // Gives an address a socket, or a place at its wildcard's.
+  void place(AddressBuild& address) {
+    if (address.tls) return check_clear(address);
+    if (AddressBuild* wildcard = wildcard_of(address); wildcard != nullptr && !address.bind) {
+      socket_of(*wildcard).sharing.push_back(&address);
+    } else {
+      socket_of(address);
+    }
+  }
+
+  Socket& socket_of(AddressBuild& address) {
+    for (Socket& socket : listeners_) {
+      if (socket.own == &address) return socket;
+    }
+    listeners_.push_back({&address, {}});
+    return listeners_.back();
+  }
+
+  // The clear wildcard that also takes this specific address's connections.
+  AddressBuild* wildcard_of(const AddressBuild& address) {
+    if (address.address.is_unix() || address.address.is_wildcard()) return nullptr;
+    const char* const host = address.address.family() == AF_INET6 ? "[::]" : "0.0.0.0";
+    const auto found = by_text_.find(fmt::format("{}:{}", host, address.address.port()));
+    if (found == by_text_.end() || addresses_[found->second].tls) return nullptr;
+    return &addresses_[found->second];
+  }
+
+  // A TLS address is not bound, so its clients would reach a wildcard of the same port.
+  void check_clear(const AddressBuild& address) {
+    const AddressBuild* wildcard = wildcard_of(address);
+    if (wildcard == nullptr) return;
+    compiler_.diagnostics().add(conf::Severity::kError, address.at,
+                                fmt::format("{} without \"ssl\" would take the connections of {}",
+                                            wildcard->text, address.text),
+                                "TLS is still to come, and a TLS address is never served in clear");
+  }
+
+  AddressSites sites_of(const AddressBuild& address) {
+    return build_names(compiler_, address.servers, address.default_site(), address.text);
+  }
+
+  void make(std::size_t index, Tree::Data& data) {
+    const Socket& socket = listeners_[index];
+    Listener& listener = data.listeners[index];
+    listener.address = socket.own->address;
+    listener.options = socket.own->options;
+    listener.at = socket.own->at;
+    listener.endpoint.address = IpAddress::from_sockaddr(socket.own->address.get());
+    listener.endpoint.text = arena_.copy(socket.own->text);
+    listener.endpoint.http2 = socket.own->default_site()->settings.get<Settings>().http2;
+    listener.endpoint.index = static_cast<std::uint32_t>(index);
+    ListenerSites& sites = data.by_listener[index];
+    sites.any = sites_of(*socket.own);
+    std::vector<SpecificAddress> specific;
+    for (const AddressBuild* one : socket.sharing) {
+      specific.push_back({IpAddress::from_sockaddr(one->address.get()), sites_of(*one)});
+    }
+    sites.specific = to_arena(arena_, specific);
+  }
+
+  conf::Compiler& compiler_;
+  Arena& arena_;
+  Builder& builder_;
+  std::vector<AddressBuild> addresses_;
+  std::unordered_map<std::string, std::size_t> by_text_;
+  std::vector<Socket> listeners_;
+};
+
+}  // namespace
+
+void build_listeners(conf::Compiler& compiler, Builder& builder, Tree::Data& data) {
+  ListenerBuilder(compiler, builder).run(data);
+}
+
+}  // namespace corehttpd::route

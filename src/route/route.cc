@@ -1,0 +1,132 @@
+// The directives of this module, http and server blocks, and what is made of them at the end.
+#include "corehttpd/conf/values.h"
+#include "corehttpd/http/core_settings.h"
+#include "route/builder.h"
+
+namespace corehttpd::route {
+namespace {
+
+using conf::Context;
+
+bool open_http(const conf::Setting&) { return true; }
+
+bool open_server(const conf::Setting& s) {
+  ServerBuild* const server = s.arena().make<ServerBuild>();
+  server->site = s.arena().make<SiteData>();
+  server->scope = s.child;
+  server->at = s.node.name.at;
+  s.child->object = server;
+  s.compiler.object_or_make<Builder>().servers.push_back(server);
+  return true;
+}
+
+void finish(conf::Compiler& compiler) {
+  Builder& builder = compiler.object_or_make<Builder>();
+  Arena& arena = compiler.arena();
+  Tree::Data* const data = arena.make<Tree::Data>();
+  for (ServerBuild* server : builder.servers) {
+    SiteData& site = *server->site;
+    site.settings = server->scope->view();
+    site.fallback.settings = site.settings;
+    if (server->names.empty()) server->names.push_back({.at = server->at});
+    std::string_view name = server->names.front().text;
+    if (server->names.front().regex == nullptr && name.starts_with('.')) name.remove_prefix(1);
+    site.name = name;
+  }
+  build_locations(compiler, builder);
+  build_listeners(compiler, builder, *data);
+  build_pipelines(compiler, builder);
+  const auto sites = arena.make_array<const http::Site*>(builder.servers.size());
+  for (std::size_t i = 0; i < sites.size(); ++i) sites[i] = builder.servers[i]->site;
+  data->sites = sites;
+  Tree::Data::publish(compiler.object_or_make<Tree>(), data);
+  // The builder's own memory would otherwise stay as long as the configuration.
+  for (ServerBuild* server : builder.servers) {
+    *server = {};
+  }
+  for (LocationBuild* location : builder.locations) location->nested = {};
+  builder = {};
+}
+
+constexpr conf::Directive kDirectives[] = {
+    {.name = "http",
+     .contexts = Context::kMain,
+     .kind = conf::Kind::kBlock,
+     .arity = conf::exactly(0),
+     .set = open_http,
+     .doc = "Holds the HTTP servers and what they have in common.",
+     .opens = Context::kHttp},
+    {.name = "http2",
+     .contexts = Context::kHttp | Context::kServer,
+     .syntax = "on | off",
+     .set = conf::set_flag<&Settings::http2>,
+     .default_value = "on",
+     .doc = "Whether HTTP/2 is spoken: by ALPN over TLS, with prior knowledge on cleartext "
+            "listeners, where the default server of an address decides. On by default, unlike "
+            "nginx."},
+    {.name = "http3",
+     .contexts = Context::kHttp | Context::kServer,
+     .syntax = "on | off",
+     .set = conf::set_flag<&Settings::http3>,
+     .default_value = "on",
+     .doc = "Whether HTTP/3 is offered on TLS sites."},
+    {.name = "listen",
+     .contexts = Context::kServer,
+     .arity = conf::at_least(1),
+     .syntax = "address[:port] | port | unix:path [default_server] [bind] [backlog=number] "
+               "[rcvbuf=size] [sndbuf=size] [reuseport] [ipv6only=on|off] …",
+     .set = set_listen,
+     .inherit = conf::Inherit::kNone,
+     .doc = "An address that the server answers on. Without any: *:80, or *:8000 when not started "
+            "by root."},
+    {.name = "location",
+     .contexts = Context::kServer | Context::kLocation,
+     .kind = conf::Kind::kBlock,
+     .arity = conf::between(1, 2),
+     .syntax = "[= | ~ | ~* | ^~] uri | @name",
+     .set = open_location,
+     .inherit = conf::Inherit::kNone,
+     .doc = "Settings for the URIs that it matches.",
+     .opens = Context::kLocation},
+    {.name = "server",
+     .contexts = Context::kHttp,
+     .kind = conf::Kind::kBlock,
+     .arity = conf::exactly(0),
+     .set = open_server,
+     .inherit = conf::Inherit::kNone,
+     .doc = "A site: its addresses, names and locations.",
+     .opens = Context::kServer},
+    {.name = "server_name",
+     .contexts = Context::kServer,
+     .arity = conf::at_least(1),
+     .syntax = "name …",
+     .set = set_server_name,
+     .inherit = conf::Inherit::kNone,
+     .doc = "Names of the site: exact, *.example.org, .example.org, www.example.*, or a regular "
+            "expression after \"~\"; the first is $server_name."},
+    {.name = "server_names_hash_bucket_size",
+     .contexts = Context::kHttp,
+     .syntax = "size",
+     .set = conf::set_nothing,
+     .stage = conf::Stage::kNoMeaning,
+     .doc = "Tables of server names size themselves."},
+    {.name = "server_names_hash_max_size",
+     .contexts = Context::kHttp,
+     .syntax = "size",
+     .set = conf::set_nothing,
+     .stage = conf::Stage::kNoMeaning,
+     .doc = "Tables of server names size themselves."},
+};
+static_assert(conf::well_formed(kDirectives));
+
+constexpr conf::Module kModule = conf::module<Settings>("route", kDirectives, finish);
+
+}  // namespace
+
+const conf::Module& route_module() { return kModule; }
+
+void set_step_factories(conf::Compiler& compiler, std::span<const http::StepFactory> factories) {
+  compiler.object_or_make<Builder>().factories = factories;
+}
+
+}  // namespace corehttpd::route

@@ -1,0 +1,181 @@
+// One exchange and the origin it is passed to: the gateway's state machine. On the heap with a life
+// of its own, because an origin may have to be heard out when the exchange is gone. All operations
+// of the kernel are OriginConnection's and SpoolFile's, which outlive it if they must.
+//
+//   gateway_request.cc    attempts, failures, the end
+//   gateway_send.cc       the request on its way to the origin
+//   gateway_receive.cc    the origin's answer on its way to the spool
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corehttpd/http/exchange.h"
+#include "corehttpd/io/loop.h"
+#include "corehttpd/upstream/attempts.h"
+#include "corehttpd/upstream/gateway.h"
+#include "upstream/block_queue.h"
+#include "upstream/origin_connection.h"
+#include "upstream/response_head.h"
+#include "upstream/response_policy.h"
+#include "upstream/response_spool.h"
+
+namespace corehttpd::upstream {
+
+class GatewayRequest final : private OriginConnection::User,
+                             private ResponseSpool::Owner,
+                             private http::RequestBody::Waiter,
+                             private http::BodySink {
+ public:
+  static http::StepOutcome start(http::Exchange& exchange, const GatewayPass& pass);
+
+ private:
+  enum class State : std::uint8_t {
+    kReadingRequest,  // The request's body is being buffered; no origin is concerned yet.
+    kConnecting,      // A connection to a server is being made.
+    kSending,         // Head and body are on their way; an answer may come already.
+    kReadingHead,     // All is sent (or no more is taken); the response's head has not come.
+    kReadingBody,     // The head is known; the body goes to the spool.
+    kDraining,  // Nobody wants the answer; it is read to its end so that the script may finish.
+    kDone,      // No origin is concerned any more.
+  };
+  struct Hook : http::AbortHook {
+    Hook(OnAbort on_abort, GatewayRequest& owner) : http::AbortHook(on_abort), request(owner) {}
+    GatewayRequest& request;
+  };
+  struct Timer : io::Timer {
+    Timer(Fire fire, GatewayRequest& owner) : io::Timer(fire), request(owner) {}
+    GatewayRequest& request;
+  };
+  struct Destroy : TurnTask {
+    Destroy(Run run, GatewayRequest& owner) : TurnTask(run), request(owner) {}
+    GatewayRequest& request;
+  };
+
+  GatewayRequest(http::Exchange& exchange, const GatewayPass& pass);
+  ~GatewayRequest() = default;
+
+  // --- gateway_request.cc
+  http::StepOutcome begin();
+  void begin_attempt();
+  const Peer* choose_peer();
+  void record_attempt(const Peer& peer);
+  // The attempt came to nothing: why is the bit of next_upstream that covers it, status what the
+  // client gets if no other server is asked. The reason has been logged.
+  void attempt_failed(NextUpstream why, std::uint16_t status);
+  bool may_retry(NextUpstream why) const;
+  // Tells the exchange how it goes on. Once.
+  void conclude(http::StepOutcome outcome);
+  // The origin is done with, well or not.
+  void end_attempt();
+  void client_gone();
+  void exchange_gone();
+  void begin_draining(bool bounded);
+  void finish_if_unused();
+  const GatewaySettings& settings() const { return *pass_.settings; }
+  Milliseconds now_ms() const { return loop_.clock().now_ms(); }
+  // "reading response header from upstream": what the origin was needed for, for logs.
+  std::string_view doing() const;
+  template <class... A>
+  void log(LogLevel level, fmt::format_string<A...> format, A&&... arguments) const {
+    if (exchange_ != nullptr) exchange_->log(level, 0, format, std::forward<A>(arguments)...);
+  }
+  // "(110: Connection timed out)".
+  static std::string errno_text(int errno_value);
+
+  // --- gateway_send.cc
+  void on_body(std::uint16_t status) override;
+  void on_data(std::span<const std::byte> bytes, bool last) override;
+  void on_error(const Error& error) override;
+  void on_connected() override;
+  void on_connect_failed(int errno_value) override;
+  void on_drained() override;
+  void on_send_failed(int errno_value) override;
+  void send_more();
+  bool next_piece();
+  void request_sent();
+  bool hold_request_body();
+
+  // --- gateway_receive.cc
+  void on_received(std::span<const std::byte> bytes) override;
+  void on_receive_failed(int errno_value) override;
+  void on_origin_closed(int errno_value);
+  void handle(const OriginEvent& event);
+  void on_output(std::span<const std::byte> bytes);
+  void on_body_bytes(std::span<const std::byte> bytes);
+  void on_head();
+  bool on_informational(const OriginHead& head);
+  void on_malformed_head();
+  void on_output_end();
+  void on_end();
+  void on_diagnostics(std::span<const std::byte> bytes, bool last);
+  void flush_diagnostics();
+  void accept_head(const AccelOrders& orders);
+  void respond();
+  void on_read_timer();
+  void note_pressure();
+  void arm_read_timer();
+  void on_spool_ready() override;
+  void on_spool_room() override;
+  void on_spool_to_file() override;
+  void on_spool_file_error(const char* operation, int errno_value) override;
+  void on_spool_cancelled() override;
+
+  http::Exchange* exchange_;  // nullptr as soon as it is over.
+  io::Loop& loop_;
+  const GatewayPass pass_;
+  State state_ = State::kReadingRequest;
+  Hook abort_hook_;
+  Timer read_timer_;
+  Destroy destroy_;
+  bool starting_ = true;  // Within start(): outcomes are returned, not resumed with.
+  std::optional<http::StepOutcome> early_outcome_;
+  bool concluded_ = false;
+  bool arena_gone_ = false;
+
+  // The servers.
+  PeerSelector selector_;
+  OriginConnection* connection_ = nullptr;
+  OriginCodec* codec_ = nullptr;  // In codec_storage_.
+  alignas(std::max_align_t) std::array<std::byte, OriginProtocol::kCodecBytes> codec_storage_;
+  Attempts* attempts_ = nullptr;  // The exchange's.
+  Attempt* attempt_ = nullptr;
+  Milliseconds first_attempt_ms_ = 0;
+  bool resent_ = false;  // Bytes of the request have reached a second server.
+
+  // The request.
+  Segment head_;
+  std::uint64_t body_bytes_ = 0;
+  http::BodySource* body_reader_ = nullptr;  // In the exchange's arena.
+  std::vector<Segment> held_body_;           // Taken over from it when the exchange went away.
+  std::size_t held_next_ = 0;
+  Segment piece_;            // Of the body, not yet framed as a whole.
+  bool body_taken_ = false;  // piece_ is the last.
+  bool end_queued_ = false;
+  bool send_over_ = false;  // All sent, or the origin takes no more.
+  int send_error_ = 0;
+  // A streamed upload (request_buffering off).
+  bool streaming_ = false;
+  bool stream_begun_ = false;
+  bool upload_complete_ = false;
+  BlockQueue upload_;
+  std::size_t upload_credit_due_ = 0;
+
+  // The response.
+  std::optional<ResponseHeadReader> head_reader_;
+  bool respond_due_ = false;  // The head is accepted; what came with it is appended first.
+  bool responded_ = false;
+  bool spooled_ = false;  // It was logged that a temporary file is used.
+  ResponseSpool spool_;
+  std::uint64_t drained_bytes_ = 0;
+  std::uint64_t drain_max_ = UINT64_MAX;
+  BlockRef diagnostics_;
+  std::size_t diagnostics_bytes_ = 0;
+};
+
+}  // namespace corehttpd::upstream

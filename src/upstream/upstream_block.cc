@@ -1,0 +1,196 @@
+// The upstream block and its directives.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "corehttpd/base/text.h"
+#include "corehttpd/conf/diagnostics.h"
+#include "corehttpd/conf/values.h"
+#include "corehttpd/upstream/peers.h"
+
+namespace corehttpd::upstream {
+namespace {
+
+// While an upstream block is being compiled.
+struct OpenGroup {
+  Group* group = nullptr;
+  std::vector<Peer> peers;
+};
+
+struct NoSettings {};
+
+bool report(conf::Compiler& compiler, const conf::Position& at, std::string message) {
+  compiler.diagnostics().add(conf::Severity::kError, at, std::move(message));
+  return false;
+}
+
+// Splits "host:port"; false if the port is missing where it is required or is none.
+bool split_host_port(std::string_view text, std::uint16_t default_port, std::string_view& host,
+                     std::uint16_t& port) {
+  const std::size_t colon = text.rfind(':');
+  host = text.substr(0, colon);
+  port = default_port;
+  if (colon == std::string_view::npos) return default_port != 0;
+  const auto number = text::parse_decimal(text.substr(colon + 1));
+  if (!number || *number == 0 || *number > 65535) return false;
+  port = static_cast<std::uint16_t>(*number);
+  return !host.empty();
+}
+
+bool close_group(conf::Compiler& compiler, conf::Scope& scope) {
+  auto& open = *static_cast<OpenGroup*>(scope.object);
+  if (open.peers.empty()) {
+    return report(compiler, scope.node->name.at,
+                  fmt::format("no servers are inside upstream \"{}\"", open.group->name));
+  }
+  Arena& arena = compiler.arena();
+  const std::span<PeerState> states = arena.make_array<PeerState>(open.peers.size());
+  auto* peers = static_cast<Peer*>(arena.allocate(sizeof(Peer) * open.peers.size(), alignof(Peer)));
+  for (std::size_t i = 0; i < open.peers.size(); ++i) {
+    new (peers + i) Peer(open.peers[i]);
+    states[i].effective_weight = open.peers[i].weight;
+  }
+  open.group->peers = {peers, open.peers.size()};
+  open.group->states = states;
+  return true;
+}
+
+bool set_upstream(const conf::Setting& s) {
+  Groups& groups = s.compiler.object_or_make<Groups>();
+  if (groups.find(s.word(0)) != nullptr) {
+    return s.fail(0, "duplicate upstream \"{}\"", s.word(0));
+  }
+  auto* open = s.arena().make<OpenGroup>();
+  open->group = s.arena().make<Group>();
+  open->group->name = s.arena().copy(s.word(0));
+  groups.add(open->group);
+  s.child->object = open;
+  s.child->close = close_group;
+  return true;
+}
+
+bool read_count(const conf::Setting& s, std::size_t word, std::string_view value, std::uint32_t min,
+                std::uint32_t& out) {
+  const auto number = text::parse_decimal(value);
+  if (!number || *number < min || *number > 1'000'000) {
+    return s.fail(word, "invalid parameter \"{}\"", s.word(word));
+  }
+  out = static_cast<std::uint32_t>(*number);
+  return true;
+}
+
+bool read_parameter(const conf::Setting& s, std::size_t i, Peer& peer) {
+  const std::string_view word = s.word(i);
+  const std::size_t equals = word.find('=');
+  const std::string_view name = word.substr(0, equals);
+  if (equals == std::string_view::npos) {
+    if (name == "backup") return peer.backup = true;
+    if (name == "down") return peer.down = true;
+    if (name == "resolve") {
+      s.warn(i, "names are resolved once, at start; \"resolve\" has no effect yet");
+      return true;
+    }
+    return s.fail(i, "invalid parameter \"{}\"", word);
+  }
+  const std::string_view value = word.substr(equals + 1);
+  if (name == "weight") return read_count(s, i, value, 1, peer.weight);
+  if (name == "max_fails") return read_count(s, i, value, 0, peer.max_fails);
+  if (name == "max_conns") return read_count(s, i, value, 0, peer.max_conns);
+  if (name == "fail_timeout") {
+    const auto time = conf::parse_time_ms(value);
+    if (!time) return s.fail(i, "invalid parameter \"{}\"", word);
+    peer.fail_timeout = *time;
+    return true;
+  }
+  if (name == "slow_start" || name == "service" || name == "route") {
+    s.warn(i, "the parameter \"{}\" has no effect", name);
+    return true;
+  }
+  return s.fail(i, "invalid parameter \"{}\"", word);
+}
+
+bool set_server(const conf::Setting& s) {
+  auto& open = *static_cast<OpenGroup*>(s.scope.object);
+  Peer peer;
+  if (!parse_peer(s.compiler, s.words()[0].at, s.word(0), 80, peer)) return false;
+  for (std::size_t i = 1; i < s.words().size(); ++i) {
+    if (!read_parameter(s, i, peer)) return false;
+  }
+  if (open.peers.size() >= Group::kPeersMax) {
+    return s.fail(0, "more than {} servers in one upstream", Group::kPeersMax);
+  }
+  open.peers.push_back(peer);
+  return true;
+}
+
+using conf::Context;
+
+constexpr conf::Directive kDirectives[] = {
+    {.name = "server",
+     .contexts = Context::kUpstream,
+     .arity = conf::at_least(1),
+     .syntax = "address [weight=number] [max_fails=number] [fail_timeout=time] [max_conns=number] "
+               "[backup] [down]",
+     .set = set_server,
+     .inherit = conf::Inherit::kNone,
+     .doc = "A server of the group: address:port, a name (resolved at start) or unix:/path. "
+            "max_conns counts each worker's connections."},
+    {.name = "upstream",
+     .contexts = Context::kHttp,
+     .kind = conf::Kind::kBlock,
+     .syntax = "name",
+     .set = set_upstream,
+     .inherit = conf::Inherit::kNone,
+     .doc =
+         "A group of servers that *_pass may name. Requests are passed to them in weighted round "
+         "robin; a server that failed max_fails times within fail_timeout is left alone that long.",
+     .opens = Context::kUpstream},
+};
+static_assert(conf::well_formed(kDirectives));
+
+}  // namespace
+
+bool parse_peer(conf::Compiler& compiler, const conf::Position& at, std::string_view text,
+                std::uint16_t default_port, Peer& out) {
+  Arena& arena = compiler.arena();
+  if (text.starts_with("unix:")) {
+    // nginx allows a URI behind the path, after a colon; protocols without URIs just end in it.
+    const std::size_t colon = text.find(':', 5);
+    text = text.substr(0, colon);
+    if (text.size() == 5) return report(compiler, at, "no path in the unix domain socket");
+  }
+  const Result<io::Address> numeric = io::parse_address(text, default_port);
+  if (numeric) {
+    out.address = *numeric;
+    out.name = arena.copy(out.address.to_string());
+    return true;
+  }
+  std::string_view host;
+  std::uint16_t port = 0;
+  if (numeric.error().code != Code::kNotFound || !split_host_port(text, default_port, host, port)) {
+    const bool no_port = text.find(':') == std::string_view::npos && default_port == 0;
+    return report(compiler, at,
+                  no_port ? fmt::format("no port in upstream \"{}\"", text)
+                          : fmt::format("invalid address in upstream \"{}\"", text));
+  }
+  out.name = arena.copy(text);
+  const Result<io::Address> resolved = io::resolve(host, port);
+  if (resolved) {
+    out.address = *resolved;
+    out.name = arena.copy(out.address.to_string());
+    return true;
+  }
+  std::string message = fmt::format("host not found in upstream \"{}\"", text);
+  if (compiler.options().test_only) return report(compiler, at, std::move(message));
+  // One name must not keep other sites from starting.
+  compiler.diagnostics().add(conf::Severity::kWarning, at, std::move(message));
+  out.unresolved = true;
+  return true;
+}
+
+const conf::Module& upstream_module() {
+  static constexpr conf::Module kModule = conf::module<NoSettings>("upstream", kDirectives);
+  return kModule;
+}
+
+}  // namespace corehttpd::upstream
