@@ -26,7 +26,7 @@ test-full: build-dir
 
 fuzz: build-dir
 	@packaging/set-up fuzz
-	@tests/fuzz/run $(SECONDS)
+	@tests/fuzz/run $(or $(SECONDS),60)
 
 bench: build-dir
 	@packaging/set-up bench

@@ -67,18 +67,18 @@ def measure(server, path, connections, seconds, expect):
 
 
 def check_answers(server):
-    """Body, status, Date, and freshness after a file changed (with the file cache's validity left out: a new name)."""
+    """Body, status and Date of new files and of a missing one; where no file cache is configured also that a changed file is seen."""
     connection = http.client.HTTPConnection('127.0.0.1', server.port, timeout=10)
     problems = []
     for round_ in range(2):
-        name = f'/fresh-{round_}.html'
+        name = '/fresh.html' if server.must_be_fresh else f'/fresh-{round_}.html'
         (server.www / name[1:]).write_bytes(content(700, round_))
         (server.www / name[1:]).chmod(0o644)
         connection.request('GET', name)
         response = connection.getresponse()
         body = response.read()
         if response.status != 200 or body != content(700, round_):
-            problems.append(f'{name}: {response.status}, {len(body)} bytes')
+            problems.append(f'{name}: {response.status}, {len(body)} bytes, {"right" if body == content(700, round_) else "wrong"}')
         if not response.getheader('Date'):
             problems.append('no Date')
     connection.request('GET', '/none.html')

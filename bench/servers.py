@@ -56,12 +56,13 @@ def pss_kib(pids):
 
 class Server:
     """name, a way to start, and where its files are."""
+    must_be_fresh = False  # No file cache is configured: a changed file has to be seen at once.
 
     def __init__(self, name, state, www):
         self.name, self.port, self.state, self.www = name, free_port(), Path(state), Path(www)
         self.process = None
         self.state.mkdir(parents=True, exist_ok=True)
-        self.state.chmod(0o755)
+        self.state.chmod(0o777)  # Some peers open their logs as the user they become.
 
     def command(self):
         raise NotImplementedError
@@ -125,6 +126,7 @@ class Corehttpd(Server):
         self.binary = binary
         text = NGINX_LIKE.format(state=self.state, port=self.port, www=self.www, main='worker_rlimit_nofile 20000;',
                                  log=f'{self.state}/access.log' if log else 'off')
+        self.must_be_fresh = not cache
         if not cache:
             text = '\n'.join(line for line in text.splitlines() if 'open_file_cache' not in line)
         (self.state / 'server.conf').write_text(text)
@@ -171,7 +173,7 @@ server.username = "www-data"
 server.groupname = "www-data"
 server.max-connections = 8192
 server.max-fds = 20000
-server.max-keep-alive-requests = 1000000
+server.max-keep-alive-requests = 65535
 server.errorlog = "{self.inside}/error.log"
 mimetype.assign = ( ".html" => "text/html" )
 ''')

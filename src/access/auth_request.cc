@@ -141,7 +141,7 @@ constexpr conf::Directive kDirectives[] = {
 };
 static_assert(conf::well_formed(kDirectives));
 
-constexpr conf::Module kModule = conf::module<AuthRequestSettings>("access", kDirectives);
+constexpr conf::Module kModule = conf::module<AuthRequestSettings>("auth_request", kDirectives);
 
 }  // namespace
 

@@ -115,7 +115,8 @@ class MapReader {
     }
     const std::uint32_t value = static_cast<std::uint32_t>(values_.size());
     values_.emplace_back();
-    if (!compile_program(compiler_, line.words[0], line.words[0].text, values_.back())) return false;
+    if (!compile_program(compiler_, line.words[0], line.words[0].text, values_.back()))
+      return false;
     return key.starts_with('~') ? add_pattern(line, value) : add_key(line, value);
   }
 

@@ -62,8 +62,8 @@ class ProgramCompiler {
   bool read_variable(std::string_view text, std::size_t& at) {
     std::size_t next = at + 1;
     if (next < text.size() && text[next] >= '1' && text[next] <= '9') {
-      parts_.push_back({.kind = Part::Kind::kCapture,
-                        .number = static_cast<std::uint32_t>(text[next] - '0')});
+      parts_.push_back(
+          {.kind = Part::Kind::kCapture, .number = static_cast<std::uint32_t>(text[next] - '0')});
       at = next + 1;
       return true;
     }

@@ -28,7 +28,8 @@ void TextTable::build(Arena& arena, std::span<const Entry> entries) {
     return;
   }
   // At most two thirds full, so that probing always meets a free bucket.
-  buckets_ = arena.make_array<std::uint32_t>(std::bit_ceil(entries.size() + entries.size() / 2 + 1));
+  buckets_ =
+      arena.make_array<std::uint32_t>(std::bit_ceil(entries.size() + entries.size() / 2 + 1));
   const std::size_t mask = buckets_.size() - 1;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     std::size_t at = hash<false>(entries_[i].key) & mask;
@@ -58,7 +59,8 @@ std::uint32_t TextTable::find_ignore_case(std::string_view key) const { return l
 std::uint32_t HostTable::find(std::string_view host) const {
   if (std::uint32_t found = exact_.find(host); found != kNone) return found;
   if (leading_.size() != 0) {
-    // From the first dot on, so the longest mask comes first. A mask needs something before its dot.
+    // From the first dot on, so the longest mask comes first. A mask needs something before its
+    // dot.
     for (std::size_t dot = host.find('.', 1); dot != std::string_view::npos;
          dot = host.find('.', dot + 1)) {
       if (std::uint32_t found = leading_.find(host.substr(dot)); found != kNone) return found;

@@ -15,8 +15,7 @@ template <class... A>
 std::string_view formatted(http::Exchange& exchange, fmt::format_string<A...> format,
                            A&&... arguments) {
   char text[64];
-  const auto end =
-      fmt::format_to_n(text, sizeof(text), format, std::forward<A>(arguments)...);
+  const auto end = fmt::format_to_n(text, sizeof(text), format, std::forward<A>(arguments)...);
   return exchange.arena().copy({text, std::min(end.size, sizeof(text))});
 }
 

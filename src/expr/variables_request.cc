@@ -124,8 +124,8 @@ Value cookie(http::Exchange& exchange, std::string_view name) {
 Value http_field(http::Exchange& exchange, std::string_view name) {
   const http::RequestHead& request = exchange.request();
   const bool is_cookie = text::equals_ignore_case(name, "cookie");
-  const Value found = field_by_variable_name(exchange.arena(), request.fields, name,
-                                             is_cookie ? "; " : ", ");
+  const Value found =
+      field_by_variable_name(exchange.arena(), request.fields, name, is_cookie ? "; " : ", ");
   // HTTP/2 and later carry the host as a pseudo-field; to an operator it is one and the same.
   if (!found && text::equals_ignore_case(name, "host")) return unless_empty(request.authority);
   return found;

@@ -65,8 +65,7 @@ Value request_completion(http::Exchange& exchange, std::string_view) {
 }
 
 Value request_time(http::Exchange& exchange, std::string_view) {
-  return seconds_text(exchange,
-                      exchange.services().clock.now_ms() - exchange.main().started_ms());
+  return seconds_text(exchange, exchange.services().clock.now_ms() - exchange.main().started_ms());
 }
 
 Value sent_field(http::Exchange& exchange, std::string_view name) {

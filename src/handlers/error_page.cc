@@ -118,6 +118,13 @@ const ErrorPage* find_page(const ErrorPageSettings& settings, std::uint16_t stat
 
 }  // namespace
 
+bool ErrorPages::has_page(const Exchange& exchange, std::uint16_t status) const {
+  const auto* state = exchange.find_state<ErrorPageState>();
+  const bool used = state != nullptr && state->used;
+  return !used && exchange.may_redirect() &&
+         find_page(exchange.settings<ErrorPageSettings>(), status) != nullptr;
+}
+
 StepOutcome ErrorPages::respond(Exchange& exchange, std::uint16_t status) {
   if (status == 444 || status == 499) {
     exchange.response().status = status;
@@ -215,7 +222,7 @@ constexpr conf::Directive kDirectives[] = {
 };
 static_assert(conf::well_formed(kDirectives));
 
-constexpr conf::Module kModule = conf::module<ErrorPageSettings>("handlers", kDirectives);
+constexpr conf::Module kModule = conf::module<ErrorPageSettings>("error_page", kDirectives);
 
 }  // namespace
 

@@ -130,7 +130,7 @@ constexpr conf::Directive kDirectives[] = {
             "may be a URI."},
 };
 static_assert(conf::well_formed(kDirectives));
-constexpr conf::Module kModule = conf::module<IndexSettings>("handlers", kDirectives);
+constexpr conf::Module kModule = conf::module<IndexSettings>("index", kDirectives);
 
 }  // namespace
 

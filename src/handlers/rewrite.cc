@@ -19,7 +19,8 @@ constexpr bool is_redirect(std::uint16_t status) {
 // Captures and variables may bring dots from arguments or fields, which nobody has normalized: such
 // a URI must not climb out of what the replacement names.
 bool has_dot_dot(std::string_view path) {
-  for (std::size_t at = path.find(".."); at != std::string_view::npos; at = path.find("..", at + 1)) {
+  for (std::size_t at = path.find(".."); at != std::string_view::npos;
+       at = path.find("..", at + 1)) {
     const bool starts = at == 0 || path[at - 1] == '/';
     const bool ends = at + 2 == path.size() || path[at + 2] == '/';
     if (starts && ends) return true;
@@ -168,17 +169,15 @@ class Interpreter {
   // As nginx: captures go into arguments escaped if the request's path was, or had a plus, so that
   // what one encoded stays one value.
   std::string_view own_args(const Rewrite& rewrite) {
-    const bool escape =
-        exchange_.request().raw_path.find_first_of("%+") != std::string_view::npos;
+    const bool escape = exchange_.request().raw_path.find_first_of("%+") != std::string_view::npos;
     return joined(rewrite.args, [this, escape](std::string_view value) {
       return escape ? http::escape_args(arena_, value) : value;
     });
   }
 
   std::string_view redirect_target(const Rewrite& rewrite) {
-    const std::string_view path = joined(rewrite.path, [this](std::string_view value) {
-      return http::escape_uri(arena_, value);
-    });
+    const std::string_view path = joined(
+        rewrite.path, [this](std::string_view value) { return http::escape_uri(arena_, value); });
     const std::string_view old = rewrite.keep_args ? exchange_.args() : std::string_view();
     if (!rewrite.has_args) return old.empty() ? path : arena_.concat(path, "?", old);
     const std::string_view own = own_args(rewrite);

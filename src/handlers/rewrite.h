@@ -43,7 +43,7 @@ struct Rewrite {
 
 struct Condition {
   enum class Test : std::uint8_t {
-    kTrue,   // Neither "" nor "0".
+    kTrue,  // Neither "" nor "0".
     kEqual,
     kMatch,
     kFile,

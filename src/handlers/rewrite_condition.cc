@@ -61,11 +61,20 @@ bool read_file_test(std::string_view text, Condition& out) {
   if (out.negated) text.remove_prefix(1);
   if (text.size() != 2 || text[0] != '-') return false;
   switch (text[1]) {
-    case 'f': out.test = Condition::Test::kFile; return true;
-    case 'd': out.test = Condition::Test::kDirectory; return true;
-    case 'e': out.test = Condition::Test::kExists; return true;
-    case 'x': out.test = Condition::Test::kExecutable; return true;
-    default: return false;
+    case 'f':
+      out.test = Condition::Test::kFile;
+      return true;
+    case 'd':
+      out.test = Condition::Test::kDirectory;
+      return true;
+    case 'e':
+      out.test = Condition::Test::kExists;
+      return true;
+    case 'x':
+      out.test = Condition::Test::kExecutable;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -75,10 +84,14 @@ bool test_file(const Condition& condition, http::Exchange& exchange) {
   struct stat status;
   if (path.empty() || ::stat(path.data(), &status) != 0) return false;
   switch (condition.test) {
-    case Condition::Test::kFile: return S_ISREG(status.st_mode);
-    case Condition::Test::kDirectory: return S_ISDIR(status.st_mode);
-    case Condition::Test::kExecutable: return (status.st_mode & S_IXUSR) != 0;
-    default: return true;
+    case Condition::Test::kFile:
+      return S_ISREG(status.st_mode);
+    case Condition::Test::kDirectory:
+      return S_ISDIR(status.st_mode);
+    case Condition::Test::kExecutable:
+      return (status.st_mode & S_IXUSR) != 0;
+    default:
+      return true;
   }
 }
 

@@ -44,8 +44,7 @@ bool add(const Setting& s, Instruction instruction) {
 }
 
 bool is_url(std::string_view text) {
-  return text.starts_with("http://") || text.starts_with("https://") ||
-         text.starts_with("$scheme");
+  return text.starts_with("http://") || text.starts_with("https://") || text.starts_with("$scheme");
 }
 
 bool set_break(const Setting& s) {
@@ -143,9 +142,8 @@ bool open_if(const Setting& s) {
 void finish(conf::Compiler& compiler) {
   Scripts& scripts = compiler.object_or_make<Scripts>();
   for (Script* script : scripts.all) {
-    std::stable_sort(
-        script->instructions.begin(), script->instructions.end(),
-        [](const Instruction& a, const Instruction& b) { return a.order < b.order; });
+    std::stable_sort(script->instructions.begin(), script->instructions.end(),
+                     [](const Instruction& a, const Instruction& b) { return a.order < b.order; });
   }
   scripts = {};
 }
@@ -211,7 +209,7 @@ constexpr conf::Directive kDirectives[] = {
 };
 static_assert(conf::well_formed(kDirectives));
 
-constexpr conf::Module kModule = conf::module<Settings>("handlers/rewrite", kDirectives, finish);
+constexpr conf::Module kModule = conf::module<Settings>("rewrite", kDirectives, finish);
 
 }  // namespace
 }  // namespace rewrite

@@ -115,7 +115,7 @@ constexpr conf::Directive kDirectives[] = {
             "internally to the last argument or answers with its code."},
 };
 static_assert(conf::well_formed(kDirectives));
-constexpr conf::Module kModule = conf::module<TryFilesSettings>("handlers", kDirectives);
+constexpr conf::Module kModule = conf::module<TryFilesSettings>("try_files", kDirectives);
 
 const http::Step* make_step(const conf::SettingsView& view, Arena&) {
   const auto& settings = view.get<TryFilesSettings>();

@@ -146,6 +146,8 @@ void Subrequest::finish(const Error* error) {
   } else {
     exchange_.on_sent();
   }
+  // What comes next decides anew whether a client that has shut its side is waited for.
+  exchange_.main().set_ends_with_client(false);
   SubrequestListener* listener = std::exchange(listener_, nullptr);
   dispose();
   if (listener != nullptr) listener->on_done(*this, error);

@@ -184,14 +184,15 @@ bool set_listen(const conf::Setting& s) {
     if (!read_parameter(s, i, listen)) return false;
   }
   if (listen.quic && listen.tls) {
-    return s.fail(conf::Setting::kWholeDirective, "\"quic\" parameter is incompatible with \"ssl\"");
+    return s.fail(conf::Setting::kWholeDirective,
+                  "\"quic\" parameter is incompatible with \"ssl\"");
   }
   // One notice per directive; a listener that speaks TLS is left out rather than served in clear.
   if (listen.tls || listen.quic) {
-    add_notice(s, 0,
-               fmt::format("\"listen {}{}\" is not bound yet", s.word(0),
-                           listen.quic ? " quic" : " ssl"),
-               "TLS is still to come; the address is left out, never served in clear");
+    add_notice(
+        s, 0,
+        fmt::format("\"listen {}{}\" is not bound yet", s.word(0), listen.quic ? " quic" : " ssl"),
+        "TLS is still to come; the address is left out, never served in clear");
   }
   static_cast<ServerBuild*>(s.scope.object)->listens.push_back(std::move(listen));
   return true;

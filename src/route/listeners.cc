@@ -128,11 +128,10 @@ class ListenerBuilder {
   void check_clear(const AddressBuild& address) {
     const AddressBuild* wildcard = wildcard_of(address);
     if (wildcard == nullptr) return;
-    compiler_.diagnostics().add(
-        conf::Severity::kError, address.at,
-        fmt::format("{} without \"ssl\" would take the connections of {}", wildcard->text,
-                    address.text),
-        "TLS is still to come, and a TLS address is never served in clear");
+    compiler_.diagnostics().add(conf::Severity::kError, address.at,
+                                fmt::format("{} without \"ssl\" would take the connections of {}",
+                                            wildcard->text, address.text),
+                                "TLS is still to come, and a TLS address is never served in clear");
   }
 
   AddressSites sites_of(const AddressBuild& address) {

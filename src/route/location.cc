@@ -108,9 +108,9 @@ const LocationLevel* build_level(Arena& arena, const std::vector<LocationBuild*>
 bool open_location(const conf::Setting& s) {
   Form form;
   if (!read_form(s, form)) return false;
-  LocationBuild* const outer =
-      s.scope.context == conf::Context::kLocation ? static_cast<LocationBuild*>(s.scope.object)
-                                                  : nullptr;
+  LocationBuild* const outer = s.scope.context == conf::Context::kLocation
+                                   ? static_cast<LocationBuild*>(s.scope.object)
+                                   : nullptr;
   LocationBuild* const location = s.arena().make<LocationBuild>();
   location->node = s.arena().make<LocationNode>();
   location->scope = s.child;
@@ -129,7 +129,8 @@ bool open_location(const conf::Setting& s) {
     node.pattern = expr::Regex::compile(s, last, form.name, form.ignore_case);
     if (node.pattern == nullptr) return false;
   }
-  std::vector<LocationBuild*>& level = outer != nullptr ? outer->nested : location->server->locations;
+  std::vector<LocationBuild*>& level =
+      outer != nullptr ? outer->nested : location->server->locations;
   if (const LocationBuild* other = find_duplicate(level, node)) {
     return s.fail(last, "duplicate location \"{}\" in {}:{}", node.name, other->at.file,
                   other->at.line);

@@ -5,7 +5,8 @@
 namespace corehttpd::route {
 namespace {
 
-// Does text end with the slash whose absence nginx's auto redirect mends, and is rest all before it?
+// Does text end with the slash whose absence nginx's auto redirect mends, and is rest all before
+// it?
 bool lacks_only_slash(std::string_view edge, std::string_view rest) {
   return edge.size() == rest.size() + 1 && edge.back() == '/' && edge.starts_with(rest);
 }

@@ -11,10 +11,9 @@ class PipelineBuilder {
  public:
   PipelineBuilder(Arena& arena, std::span<const http::StepFactory> factories)
       : arena_(arena), factories_(factories.begin(), factories.end()) {
-    std::stable_sort(factories_.begin(), factories_.end(),
-                     [](const http::StepFactory& a, const http::StepFactory& b) {
-                       return a.phase < b.phase;
-                     });
+    std::stable_sort(
+        factories_.begin(), factories_.end(),
+        [](const http::StepFactory& a, const http::StepFactory& b) { return a.phase < b.phase; });
   }
 
   // Steps of the phases first to last.

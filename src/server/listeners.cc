@@ -11,7 +11,14 @@
 namespace corehttpd::server {
 
 ListeningSockets::~ListeningSockets() {
-  for (const Bound& bound : bound_) ::close(bound.fd);
+  for (const Bound& bound : bound_) close(bound);
+}
+
+// The file goes with the socket: a client would find nobody behind it.
+void ListeningSockets::close(const Bound& bound) {
+  if (bound.address.is_unix())
+    ::unlink(reinterpret_cast<const sockaddr_un*>(bound.address.get())->sun_path);
+  ::close(bound.fd);
 }
 
 const ListeningSockets::Bound* ListeningSockets::find(const io::Address& address) const {
@@ -29,7 +36,7 @@ Result<> ListeningSockets::open(std::span<route::Listener> wanted, std::string& 
     if (!fd) {
       failed = "bind() to " + listener.address.to_string();
       while (bound_.size() > before) {
-        ::close(bound_.back().fd);
+        close(bound_.back());
         bound_.pop_back();
       }
       return std::unexpected(fd.error());
@@ -41,8 +48,9 @@ Result<> ListeningSockets::open(std::span<route::Listener> wanted, std::string& 
 
 void ListeningSockets::keep_only(std::span<route::Listener> wanted) {
   std::erase_if(bound_, [&](const Bound& bound) {
-    const bool keep = std::any_of(wanted.begin(), wanted.end(), [&](const auto& w) { return w.address == bound.address; });
-    if (!keep) ::close(bound.fd);
+    const bool keep = std::any_of(wanted.begin(), wanted.end(),
+                                  [&](const auto& w) { return w.address == bound.address; });
+    if (!keep) close(bound);
     return !keep;
   });
 }
@@ -56,11 +64,9 @@ std::vector<int> ListeningSockets::descriptors(std::span<route::Listener> wanted
   return fds;
 }
 
-void ListeningSockets::unlink_unix() {
-  for (const Bound& bound : bound_) {
-    if (!bound.address.is_unix()) continue;
-    ::unlink(reinterpret_cast<const sockaddr_un*>(bound.address.get())->sun_path);
-  }
+void ListeningSockets::close_all() {
+  for (const Bound& bound : bound_) close(bound);
+  bound_.clear();
 }
 
 Result<> test_listeners(std::span<route::Listener> wanted, std::string& failed) {
@@ -72,8 +78,10 @@ Result<> test_listeners(std::span<route::Listener> wanted, std::string& failed) 
       const int on = 1;
       ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
       const int only = listener.options.ipv6_only ? 1 : 0;
-      if (listener.address.family() == AF_INET6) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
-      if (::bind(fd, listener.address.get(), listener.address.length) != 0 && errno != EADDRINUSE) error = errno;
+      if (listener.address.family() == AF_INET6)
+        ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
+      if (::bind(fd, listener.address.get(), listener.address.length) != 0 && errno != EADDRINUSE)
+        error = errno;
       ::close(fd);
     }
     if (error != 0) {

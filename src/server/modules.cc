@@ -1,5 +1,7 @@
 #include "server/modules.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <vector>
 
@@ -15,16 +17,20 @@
 #include "corehttpd/handlers/rewrite.h"
 #include "corehttpd/handlers/status.h"
 #include "corehttpd/http/core_settings.h"
+#include "corehttpd/http/log_files.h"
 #include "corehttpd/route/tree.h"
+#include "corehttpd/transform/gzip.h"
 #include "corehttpd/transform/transforms.h"
 #include "corehttpd/upstream/gateway.h"
 #include "corehttpd/upstream/peers.h"
+#include "server/command_line.h"
 #include "server/settings.h"
 
 namespace corehttpd::server {
 namespace {
 
-// Steps in the order in which those of one phase run. The content handlers that a location names come before what merely finds files.
+// Steps in the order in which those of one phase run. The content handlers that a location names
+// come before what merely finds files.
 std::span<const http::StepFactory> step_factories() {
   static const auto kFactories = [] {
     std::vector<http::StepFactory> list;
@@ -42,7 +48,7 @@ std::span<const http::StepFactory> step_factories() {
 
 std::span<const std::span<const expr::Variable>> variable_tables() {
   static const std::array kTables = {
-      expr::core_variables(),       assets::variables(),        upstream::upstream_variables(),
+      expr::core_variables(),        assets::variables(),          upstream::upstream_variables(),
       handlers::fastcgi_variables(), handlers::status_variables(),
   };
   return kTables;
@@ -55,8 +61,8 @@ void prepare(conf::Compiler& compiler) {
 
 }  // namespace
 
-// finish() runs in this order: programs are resolved (expr) before anything evaluates one, locations exist (route) before handlers look
-// at them.
+// finish() runs in this order: programs are resolved (expr) before anything evaluates one,
+// locations exist (route) before handlers look at them.
 std::span<const conf::Module* const> modules() {
   static const std::array kModules = {
       &server_module(),
@@ -75,6 +81,7 @@ std::span<const conf::Module* const> modules() {
       &handlers::access_log_module(),
       &transform::fields_module(),
       &transform::charset_module(),
+      &transform::gzip_module(),
       &conf::later_module(),
   };
   return kModules;
@@ -83,13 +90,57 @@ std::span<const conf::Module* const> modules() {
 // nginx's order of header filters.
 std::span<const http::Transform* const> transforms() {
   static const std::array kTransforms = {
-      &transform::conditional(), &transform::fields(), &transform::charset(), &transform::range(),
+      &transform::conditional(), &transform::fields(), &transform::charset(),
+      &transform::gzip(),        &transform::range(),
   };
   return kTransforms;
 }
 
-std::unique_ptr<conf::Configuration> load(const conf::Options& options, conf::Diagnostics& diagnostics) {
-  return conf::compile(options, modules(), diagnostics, prepare);
+namespace {
+
+// The target of a main context without error_log.
+struct DefaultLog {
+  LogTarget target;
+};
+
+void add_default_log(conf::Configuration& configuration, const std::string& error_log) {
+  if (configuration.root.get<http::CoreSettings>().error_log != nullptr || error_log == "stderr")
+    return;
+  std::string path = error_log.empty() ? kDefaultErrorLog : error_log;
+  if (error_log.empty() && ::access(path.substr(0, path.rfind('/')).c_str(), W_OK | X_OK) != 0)
+    return;
+  auto* files = configuration.object<http::LogFiles>();
+  auto* fallback = configuration.arena().make<DefaultLog>();
+  const http::LogFile& file = files->add(configuration.arena(), path);
+  fallback->target.path = file.path;
+  fallback->target.fd = -1;
+  files->bind(fallback->target, file);
+  configuration.set_object(fallback);
+}
+
+}  // namespace
+
+std::unique_ptr<conf::Configuration> load(const conf::Options& options,
+                                          conf::Diagnostics& diagnostics,
+                                          const std::string& error_log) {
+  auto configuration = conf::compile(options, modules(), diagnostics, prepare);
+  if (configuration == nullptr) return nullptr;
+  if (configuration->object<http::LogFiles>() == nullptr) {
+    configuration->set_object(configuration->arena().make<http::LogFiles>());
+  }
+  add_default_log(*configuration, error_log);
+  return configuration;
+}
+
+const LogTarget* process_log_of(const conf::Configuration& configuration) {
+  if (const LogTarget* own = configuration.root.get<http::CoreSettings>().error_log) return own;
+  const DefaultLog* fallback = configuration.object<DefaultLog>();
+  return fallback == nullptr ? nullptr : &fallback->target;
+}
+
+std::unique_ptr<conf::Configuration> load_text(std::string_view text, const conf::Options& options,
+                                               conf::Diagnostics& diagnostics) {
+  return conf::compile_text(text, options, modules(), diagnostics, prepare);
 }
 
 }  // namespace corehttpd::server

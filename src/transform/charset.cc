@@ -82,7 +82,7 @@ constexpr conf::Directive kDirectives[] = {
      .doc = "The types that charset applies to; text/html always, * for all."},
 };
 static_assert(conf::well_formed(kDirectives));
-constexpr conf::Module kModule = conf::module<CharsetSettings>("transform", kDirectives);
+constexpr conf::Module kModule = conf::module<CharsetSettings>("charset", kDirectives);
 
 }  // namespace
 

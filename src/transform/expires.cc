@@ -2,12 +2,16 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "corehttpd/conf/values.h"
 
 namespace corehttpd::transform {
 namespace {
+
+// What four digits of a year can say; the directive's arithmetic may go beyond.
+constexpr std::int64_t kDateMax = 253402300799;  // Fri, 31 Dec 9999 23:59:59 GMT.
 
 // When the local clock next shows seconds after midnight. -1 when the C library can't tell.
 std::int64_t next_time_of_day(std::int64_t now, std::int64_t seconds) {
@@ -73,6 +77,7 @@ void apply_expires(http::Exchange& exchange, const Expires& expires) {
   } else if (expires.kind == Expires::Kind::kModified && modified != -1) {
     at = modified + expires.seconds;
   }
+  at = std::clamp<std::int64_t>(at, 0, kDateMax);
   Arena& arena = exchange.arena();
   char date[29];
   format_http_date(at, date);

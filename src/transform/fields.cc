@@ -195,7 +195,7 @@ constexpr conf::Directive kDirectives[] = {
             "(@15h30m) or a variable."},
 };
 static_assert(conf::well_formed(kDirectives));
-constexpr conf::Module kModule = conf::module<FieldsSettings>("transform", kDirectives);
+constexpr conf::Module kModule = conf::module<FieldsSettings>("fields", kDirectives);
 
 }  // namespace
 

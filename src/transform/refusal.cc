@@ -23,6 +23,9 @@ http::BodySource* refuse(http::Exchange& exchange, std::uint16_t status, http::B
   head.reason = {};
   head.etag = {};
   head.last_modified = -1;
+  // How long the representation may be kept is not how long its refusal may.
+  head.fields.remove(http::FieldName::kCacheControl);
+  head.fields.remove(http::FieldName::kExpires);
   char number[8];
   const auto end = fmt::format_to(number, "{} ", status);
   const std::string_view code(number, static_cast<std::size_t>(end - number));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "corehttpd/base/check.h"
 #include "corehttpd/base/text.h"
@@ -343,6 +344,8 @@ void GatewayRequest::on_spool_room() {
 }
 
 void GatewayRequest::on_spool_to_file() {
+  // A slow client may take several files one after another; one line says it all.
+  if (std::exchange(spooled_, true)) return;
   log(LogLevel::kWarn, "an upstream response is buffered to a temporary file in {} while {}",
       settings().temp_path.empty() ? exchange_->services().body_temp_path : settings().temp_path,
       "reading upstream");

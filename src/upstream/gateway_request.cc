@@ -83,6 +83,8 @@ void GatewayRequest::begin_attempt() {
   send_error_ = 0;
   diagnostics_bytes_ = 0;
   state_ = State::kConnecting;
+  // A subrequest has no client of its own: it works for the main request's.
+  exchange_->main().set_ends_with_client(!settings().ignore_client_abort);
   connection_ = OriginConnection::open(loop_, *this, peer->address,
                                        {.connect_timeout = settings().connect_timeout,
                                         .send_timeout = settings().send_timeout,

@@ -170,6 +170,7 @@ class GatewayRequest final : private OriginConnection::User,
   std::optional<ResponseHeadReader> head_reader_;
   bool respond_due_ = false;  // The head is accepted; what came with it is appended first.
   bool responded_ = false;
+  bool spooled_ = false;  // It was logged that a temporary file is used.
   ResponseSpool spool_;
   std::uint64_t drained_bytes_ = 0;
   std::uint64_t drain_max_ = UINT64_MAX;

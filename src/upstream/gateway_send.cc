@@ -1,4 +1,5 @@
 // The request's way to the origin: the body is buffered or streamed, framed by the codec, sent.
+#include <algorithm>
 #include <cerrno>
 
 #include "corehttpd/base/check.h"
@@ -42,7 +43,9 @@ void GatewayRequest::on_connected() {
       // Hands over what has come already, and everything later.
       exchange_->body().stream(*this);
       if (connection_ == nullptr) return;
-      if (!upload_complete_) exchange_->transport().grant(kUploadWindow);
+      if (!upload_complete_) {
+        exchange_->transport().grant(std::min<std::uint64_t>(kUploadWindow, body_bytes_));
+      }
     }
   }
   send_more();

@@ -150,6 +150,15 @@ class Http1:
         return self.read_response(method)
 
 
+class PatientH2(h2.connection.H2Connection):
+    """The library takes GOAWAY for the end of the connection; but streams up to its last one go on (RFC 9113 §6.8)."""
+
+    def _receive_goaway_frame(self, frame):
+        event = h2.events.ConnectionTerminated()
+        event.error_code, event.last_stream_id, event.additional_data = frame.error_code, frame.last_stream_id, frame.additional_data
+        return [], [event]
+
+
 class Http2:
     """One HTTP/2 connection with prior knowledge."""
     name = 'h2'
@@ -159,8 +168,8 @@ class Http2:
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         self.socket.settimeout(DEADLINE)
         self.socket.connect(str(address) if family == socket.AF_UNIX else address)
-        self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding='utf-8', validate_outbound_headers=False,
-                                                                       normalize_outbound_headers=False))
+        self.h2 = PatientH2(h2.config.H2Configuration(header_encoding='utf-8', validate_outbound_headers=False,
+                                                            normalize_outbound_headers=False))
         self.h2.initiate_connection()
         self.events = {}
         self.flush()

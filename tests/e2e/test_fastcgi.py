@@ -89,7 +89,7 @@ def test_bad_answers_are_502(origin, protocol, reply, words):
     s, _ = origin(handler)
     r = s.get('/', protocol)
     assert r.status == 502 and b'502 Bad Gateway' in r.body
-    s.wait_log(words + r'.* while reading response header from upstream, client: .*, upstream: "fastcgi://unix:.*origin.sock:"')
+    s.wait_log(words + r'.* while reading response header from upstream(?: \(.*\))?, client: .*, upstream: "fastcgi://unix:.*origin.sock:"')
 
 
 def test_dead_origin_is_502(server, protocol):

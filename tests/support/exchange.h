@@ -43,8 +43,8 @@ class FakeTransport final : public http::Transport {
   std::vector<std::pair<std::string, std::string>> fields;
   std::string body;
   bool has_source = false;
-  bool ended = false;         // The source said kEnd, or there was none.
-  bool ready = false;         // body_ready() was called since the last pull.
+  bool ended = false;  // The source said kEnd, or there was none.
+  bool ready = false;  // body_ready() was called since the last pull.
   bool source_failed = false;
   std::size_t granted = 0;
   std::optional<Error> reset_with;

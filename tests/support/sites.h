@@ -53,12 +53,17 @@ inline bool set_pass(const conf::Setting& s) {
 }
 
 inline constexpr conf::Context kContexts = conf::Context::kServer | conf::Context::kLocation |
-                                           conf::Context::kIfLocation |
-                                           conf::Context::kLimitExcept;
+                                           conf::Context::kIfLocation | conf::Context::kLimitExcept;
 inline constexpr conf::Directive kDirectives[] = {
-    {.name = "answer", .contexts = kContexts, .syntax = "string", .set = set_answer,
+    {.name = "answer",
+     .contexts = kContexts,
+     .syntax = "string",
+     .set = set_answer,
      .doc = "Answers with the string."},
-    {.name = "pass", .contexts = kContexts, .syntax = "string", .set = set_pass,
+    {.name = "pass",
+     .contexts = kContexts,
+     .syntax = "string",
+     .set = set_pass,
      .doc = "The same, with auto redirect."},
 };
 inline constexpr conf::Module kModule = conf::module<Settings>("probe", kDirectives);
@@ -94,8 +99,8 @@ inline void prepare_sites(conf::Compiler& compiler) {
 }
 
 inline std::span<const conf::Module* const> site_modules() {
-  static const std::array modules = {&http::core_module(),   &expr::expr_module(),
-                                     &route::route_module(), &assets::module(),
+  static const std::array modules = {&http::core_module(),        &expr::expr_module(),
+                                     &route::route_module(),      &assets::module(),
                                      &handlers::rewrite_module(), &probe::kModule};
   return modules;
 }
@@ -104,7 +109,8 @@ struct TestSites {
   Compiled compiled;
   std::unique_ptr<TestServices> services;
 
-  explicit TestSites(std::string_view text) : compiled(compile(text, site_modules(), prepare_sites)) {
+  explicit TestSites(std::string_view text)
+      : compiled(compile(text, site_modules(), prepare_sites)) {
     if (compiled) services = std::make_unique<TestServices>(tree());
   }
   // One server with these directives.

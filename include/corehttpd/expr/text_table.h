@@ -1,4 +1,5 @@
-// Immutable tables from text to a number, made with the configuration: names of variables' values, server names, map keys.
+// Immutable tables from text to a number, made with the configuration: names of variables' values,
+// server names, map keys.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ using Value = std::optional<std::string_view>;
 using Getter = Value (*)(http::Exchange& exchange, std::string_view suffix);
 
 struct Variable {
-  std::string_view name;    // "uri"; of a family its prefix: "http_".
+  std::string_view name;  // "uri"; of a family its prefix: "http_".
   Getter get = nullptr;
   bool family = false;      // Prefix of a family.
   bool assignable = false;  // "set" may change it (args, limit_rate…), through assign.
@@ -59,7 +59,7 @@ class Registry {
     const Variable* variable = nullptr;  // A built-in one (family: suffix is set).
     std::string_view suffix;
     bool user = false;
-    std::uint32_t slot = 0;              // Of a user variable.
+    std::uint32_t slot = 0;  // Of a user variable.
     bool warn_unset = false;
     Compute compute = nullptr;
     const void* context = nullptr;

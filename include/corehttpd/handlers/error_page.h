@@ -40,6 +40,7 @@ struct ErrorPageSettings {
 class ErrorPages final : public http::ErrorResponder {
  public:
   http::StepOutcome respond(http::Exchange& exchange, std::uint16_t status) override;
+  bool has_page(const http::Exchange& exchange, std::uint16_t status) const override;
 };
 
 const conf::Module& error_page_module();

@@ -1,5 +1,5 @@
-// nginx's rewrite module: set, if, return, rewrite, break, rewrite_log. The directives of a block run
-// in the order they were written in, an "if" block's own at its place.
+// nginx's rewrite module: set, if, return, rewrite, break, rewrite_log. The directives of a block
+// run in the order they were written in, an "if" block's own at its place.
 #pragma once
 
 #include <span>

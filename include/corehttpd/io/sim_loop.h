@@ -99,6 +99,9 @@ class SimLoop final : public Loop {
   bool run_until_blocked(int turns_max = 100'000);
   // True after a run_once() that found nothing to do, now or later.
   bool quiet() const { return quiet_; }
+  // Operations, receives and offloaded tasks that have been started and not completed, those that
+  // wait for a peer included. 0 when everything has let go.
+  std::size_t outstanding() const { return events_.size(); }
   // 0 to bound - 1, from the seeded generator: for choices of the test that belong to the run.
   std::uint64_t random(std::uint64_t bound);
 

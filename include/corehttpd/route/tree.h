@@ -52,8 +52,7 @@ const conf::Module& route_module();
 // Which factories make steps, in the order of the server's list: call before compile(); pipelines
 // are built by route's finish(), which must come after expr's. The span must live as long as the
 // configuration is being compiled.
-void set_step_factories(conf::Compiler& compiler,
-                        std::span<const http::StepFactory> factories);
+void set_step_factories(conf::Compiler& compiler, std::span<const http::StepFactory> factories);
 // For blocks that act as a location of their own within one ("if", "limit_except"), opened as inner
 // by another module: what Exchange::enter_inner_location() takes. Its pipeline has the steps of the
 // phases after kRewrite and is there when route's finish() is done.

@@ -52,7 +52,12 @@ bool set_index(const conf::Setting& s) {
 }
 
 bool set_split_path_info(const conf::Setting& s) {
-  const expr::Regex* regex = expr::Regex::compile(s, 0, s.word(0), false);
+  // A dot matches a line feed as well: "/index.php/PHP%0Ainfo.php" must be split like any other
+  // path, not become the name of a script with an empty PATH_INFO. Verbs ("(*UTF)") have to stay at
+  // the front.
+  const bool has_verb = s.word(0).starts_with("(*");
+  const std::string_view pattern = has_verb ? s.word(0) : s.arena().concat("(?s)", s.word(0));
+  const expr::Regex* regex = expr::Regex::compile(s, 0, pattern, false);
   if (regex == nullptr) return false;
   if (regex->capture_count() != 2) {
     return s.fail(0, "pattern \"{}\" must have 2 captures", s.word(0));
@@ -152,7 +157,7 @@ constexpr FastcgiStep kStep;
 
 const conf::Module& fastcgi_module() {
   static constexpr conf::Module kModule =
-      conf::module<Settings>("handlers/gateway", kDirectives, resolve_targets);
+      conf::module<Settings>("fastcgi", kDirectives, resolve_targets);
   return kModule;
 }
 

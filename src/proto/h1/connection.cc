@@ -13,7 +13,10 @@ void Connection::serve(int fd, const http::ConnectionInfo& info, Context& contex
   auto* connection = new Connection(fd, info, context);
   context.connections.add(*connection);
   context.services.counters.activity(connection->activity_, +1);
-  connection->wait_for(Wait::kFirstByte, connection->settings_.client_header_timeout, true);
+  // One that the kernel had accepted before the listener was closed missed the call to drain.
+  Milliseconds timeout = connection->settings_.client_header_timeout;
+  if (context.services.draining) timeout = std::min(timeout, kDrainIdle);
+  connection->wait_for(Wait::kFirstByte, timeout, true);
   connection->loop().receive(fd, connection->receive_state());
 }
 
@@ -131,6 +134,9 @@ void Connection::settle() {
     }
   } else {
     set_activity(http::Counters::Activity::kWriting);
+    if (end_of_input_ && requests_.front().exchange.ends_with_client()) {
+      return lose(Error{Code::kClosed, Party::kClient, 0, "client prematurely closed connection"});
+    }
     const auto& settings = requests_.back().exchange.settings<http::CoreSettings>();
     if (send_operation().pending()) {
       wait_for(Wait::kSend, settings.send_timeout, send_progress_);

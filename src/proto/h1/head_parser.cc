@@ -134,8 +134,15 @@ bool Parser::read_request_line() {
   const char* stop = find_field_stop(at_, end_);
   const std::size_t ending = line_end_at(stop, end_);
   request_.request_line = {at_, static_cast<std::size_t>(stop - at_)};
-  if (ending == 0)
+  if (ending == 0) {
+    // The log shows the whole line, whatever is in it: a TLS hello on a cleartext port, mostly.
+    const char* newline =
+        static_cast<const char*>(std::memchr(stop, '\n', static_cast<std::size_t>(end_ - stop)));
+    if (newline == nullptr) newline = end_;
+    if (newline != stop && newline[-1] == '\r') --newline;
+    request_.request_line = {at_, static_cast<std::size_t>(newline - at_)};
     return refuse(400, "client sent invalid request while reading client request line");
+  }
   at_ = stop + ending;
   const RequestLine line = split_request_line(request_.request_line);
   request_.method_text = line.method;

@@ -136,7 +136,7 @@ void Request::queue_head(const http::ResponseHead& head, const http::CoreSetting
 }
 
 void Request::pull() {
-  // Beside the segments of one read: a chunk's size, and the last chunk.
+  // Beside the segments of one read: a chunk's size, and its end or the last chunk.
   while (source_ != nullptr && !blocked_ && !failure && output.memory_bytes() < kOutputHigh &&
          output.room() >= kReadSegmentsMax + 2) {
     if (!read_once()) return;
@@ -171,6 +171,7 @@ bool Request::read_once() {
   if (!complete)
     queue_body({segments.data(), outcome->segments}, bytes, outcome->next == http::Next::kEnd);
   if (outcome->next == http::Next::kMore) return true;
+  if (outcome->next == http::Next::kBlocked && chunk_open_) close_chunk();
   end_body(outcome->next);
   return false;
 }
@@ -213,6 +214,13 @@ Segment Request::chunk_frame(std::size_t bytes, bool last) {
   Segment segment = Segment::from_block(frames_, frames_used_, length);
   frames_used_ += static_cast<std::uint32_t>(length);
   return segment;
+}
+
+// Nothing follows at once: a client that hands a chunk on when it has seen its end must not wait
+// for the next.
+void Request::close_chunk() {
+  output.push(Segment::from_static("\r\n"));
+  chunk_open_ = false;
 }
 
 void Request::end_body(http::Next next) {

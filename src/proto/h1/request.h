@@ -90,6 +90,7 @@ class Request final : public http::Transport, public ListHook<QueueTag>, public 
   bool read_once();
   void queue_body(std::span<Segment> segments, std::size_t bytes, bool last);
   Segment chunk_frame(std::size_t bytes, bool last);
+  void close_chunk();
   void end_body(http::Next next);
 
   Connection& connection_;

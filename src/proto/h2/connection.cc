@@ -48,6 +48,8 @@ void Connection::begin(std::span<const std::byte> received) {
     close_asked_ = true;
     return post();
   }
+  // Handed over while the worker drains: it missed the call.
+  drain_asked_ = services_.draining;
   services_.loop.receive(fd_, receive_);
   need_tick(begun_ms_ + settings_.client_header_timeout);
   post();
@@ -109,7 +111,9 @@ int Connection::on_begin_frame(const nghttp2_frame_hd& header) {
       if (header.length == 0 && (header.flags & NGHTTP2_FLAG_END_STREAM) == 0) tokens = 5;
       break;
     case NGHTTP2_HEADERS:
-    case NGHTTP2_RST_STREAM:  // Counted by what they lead to.
+      head_bytes_ = kFrameHeaderBytes + header.length;
+      break;
+    case NGHTTP2_RST_STREAM:  // Counted, as HEADERS are, by what they lead to.
       break;
     case NGHTTP2_SETTINGS:
       tokens = (header.flags & NGHTTP2_FLAG_ACK) != 0 ? 1 : 20;
@@ -118,6 +122,7 @@ int Connection::on_begin_frame(const nghttp2_frame_hd& header) {
       tokens = 4;
       break;
     case NGHTTP2_CONTINUATION:
+      head_bytes_ += kFrameHeaderBytes + header.length;
       tokens = header.length == 0 ? 250 : 1;
       break;
     default:
@@ -153,7 +158,7 @@ int Connection::on_frame(const nghttp2_frame& frame) {
       if (stream == nullptr) break;
       if (frame.headers.cat == NGHTTP2_HCAT_REQUEST) {
         count_request();
-        stream->on_head_complete(end);
+        stream->on_head_complete(end, head_bytes_);
       } else if (end) {
         stream->on_body_end();
       }

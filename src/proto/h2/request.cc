@@ -46,6 +46,7 @@ void RequestBuilder::add(std::string_view name, std::string_view value) {
       head_.expects_continue = text::equals_ignore_case(kept, "100-continue");
       break;
     default:
+      has_priority_ = has_priority_ || name == "priority";
       break;
   }
   head_.fields.add(arena_, id, arena_.copy(name), kept);

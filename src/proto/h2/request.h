@@ -26,6 +26,8 @@ class RequestBuilder {
   // The block is complete. Yields 0, or the status to refuse the request with; head then holds what
   // could be read.
   std::uint16_t finish(bool body_follows);
+  // The client said how urgent the response is (RFC 9218).
+  bool has_priority() const { return has_priority_; }
   // The list has grown to several times its limit: no honest client does that, it was told.
   bool far_too_large() const { return list_bytes_ / 4 > list_bytes_max(settings_); }
 
@@ -45,6 +47,7 @@ class RequestBuilder {
   std::uint64_t list_bytes_ = 0;
   bool tls_;
   bool has_authority_ = false;
+  bool has_priority_ = false;
   bool bad_ = false;
 };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "corehttpd/base/text.h"
-#include "corehttpd/http/absolute_location.h"
 #include "corehttpd/http/core_settings.h"
 
 namespace corehttpd::h2 {
@@ -132,9 +131,8 @@ void add_head_fields(NameValues& out, http::Exchange& exchange, const http::Resp
     out.push_back(arena, pair("accept-ranges", "bytes"));
   }
   if (head.vary_accept_encoding) out.push_back(arena, pair("vary", "Accept-Encoding"));
-  if (!head.location.empty()) {
-    const std::string_view location = http::absolute_location(exchange);
-    if (http::is_field_value(location)) out.push_back(arena, pair("location", location));
+  if (!head.location.empty() && http::is_field_value(head.location)) {
+    out.push_back(arena, pair("location", head.location));
   }
 }
 

@@ -83,15 +83,25 @@ bool Stream::on_field(std::string_view name, std::string_view value) {
   return !builder_.far_too_large();
 }
 
-void Stream::on_head_complete(bool end_of_stream) {
+void Stream::on_head_complete(bool end_of_stream, std::uint64_t frame_bytes) {
+  exchange_.request().head_bytes = frame_bytes;
   started_ = true;
   end_received_ = end_delivered_ = end_of_stream;
   const std::uint16_t status = builder_.finish(!end_of_stream);
+  if (!builder_.has_priority()) share_fairly();
   if (status != 0) {
     exchange_.start_failed(status);
   } else {
     exchange_.start();
   }
+}
+
+// RFC 9218's default, one response after the other, is meant for browsers, which say what they
+// want. To a client that says nothing (a proxy with many visitors behind one connection, say) a
+// small response must not wait for a large download.
+void Stream::share_fairly() {
+  const nghttp2_extpri fair = {.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
+  nghttp2_session_change_extpri_stream_priority(owner_.session(), id_, &fair, 0);
 }
 
 // --- The request's body.

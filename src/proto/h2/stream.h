@@ -39,7 +39,8 @@ class Stream final : public http::Transport,
   // --- From the library, by way of the connection. False: the request has become abusive, end the
   // connection.
   bool on_field(std::string_view name, std::string_view value);
-  void on_head_complete(bool end_of_stream);
+  // frame_bytes: of the head as it was received.
+  void on_head_complete(bool end_of_stream, std::uint64_t frame_bytes);
   void on_data(std::span<const std::byte> bytes);
   void on_body_end();
   // The library asks for the payload of one DATA frame of at most length bytes: segments go to the
@@ -80,6 +81,7 @@ class Stream final : public http::Transport,
   const http::ConnectionInfo& connection() const override;
 
  private:
+  void share_fairly();
   Stream(Connection& connection, std::int32_t id);
   ~Stream() = default;
   static void destroy(TurnTask& task);

@@ -30,7 +30,8 @@ TEST(Map, WithoutDefaultAnEmptyString) {
 }
 
 TEST(Map, RegexesInOrderAfterExactKeys) {
-  auto sites = mapping(R"(map $uri $out { ~^/b first; ~*^/B second; /b exact; ~^/(?<w>c+)(.) "$w+$2"; })");
+  auto sites =
+      mapping(R"(map $uri $out { ~^/b first; ~*^/B second; /b exact; ~^/(?<w>c+)(.) "$w+$2"; })");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   EXPECT_EQ(sites.get("/b"), "200 exact");
   EXPECT_EQ(sites.get("/bb"), "200 first");
@@ -53,7 +54,8 @@ TEST(Map, BackslashTakesSpecialMeaningAway) {
 }
 
 TEST(Map, Hostnames) {
-  auto sites = mapping(R"(map $http_host $out { hostnames; default 0; example.com 1; *.example.com 1s;
+  auto sites =
+      mapping(R"(map $http_host $out { hostnames; default 0; example.com 1; *.example.com 1s;
       example.org 2; *.example.org 2s; .example.net 3; wap.* 4; })");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   EXPECT_EQ(sites.host("example.com"), "200 1");
@@ -84,14 +86,19 @@ TEST(Map, ACycleEnds) {
 }
 
 TEST(Map, Errors) {
-  EXPECT_TRUE(mapping("map $uri out { a b; }", "x").compiled.error("invalid variable name \"out\""));
-  EXPECT_TRUE(mapping("map $uri $host { a b; }", "x").compiled.error("the duplicate \"host\" variable"));
+  EXPECT_TRUE(
+      mapping("map $uri out { a b; }", "x").compiled.error("invalid variable name \"out\""));
+  EXPECT_TRUE(
+      mapping("map $uri $host { a b; }", "x").compiled.error("the duplicate \"host\" variable"));
   EXPECT_TRUE(mapping("map $uri $out { a b; A c; }").compiled.error("conflicting parameter \"A\""));
   EXPECT_TRUE(mapping("map $uri $out { default b; default c; }")
                   .compiled.error("duplicate default map parameter"));
-  EXPECT_TRUE(mapping("map $uri $out { a b c; }").compiled.error("invalid number of the map parameters"));
-  EXPECT_TRUE(mapping("map $uri $out { hostnames; a.*.b c; }").compiled.error("invalid hostname or wildcard"));
-  EXPECT_TRUE(mapping("map $uri $out { a $nosuch; }").compiled.error("unknown \"nosuch\" variable"));
+  EXPECT_TRUE(
+      mapping("map $uri $out { a b c; }").compiled.error("invalid number of the map parameters"));
+  EXPECT_TRUE(mapping("map $uri $out { hostnames; a.*.b c; }")
+                  .compiled.error("invalid hostname or wildcard"));
+  EXPECT_TRUE(
+      mapping("map $uri $out { a $nosuch; }").compiled.error("unknown \"nosuch\" variable"));
 }
 
 TEST(Map, MayDefineAFieldLikeName) {

@@ -33,8 +33,8 @@ TEST(Program, ErrorsAreNginxs) {
   EXPECT_TRUE(answering("\"$\"").compiled.error("invalid variable name"));
   EXPECT_TRUE(answering("\"a$-b\"").compiled.error("invalid variable name"));
   EXPECT_TRUE(answering("\"${}\"").compiled.error("invalid variable name"));
-  EXPECT_TRUE(answering("\"${uri\"").compiled.error(
-      "the closing bracket in \"uri\" variable is missing"));
+  EXPECT_TRUE(
+      answering("\"${uri\"").compiled.error("the closing bracket in \"uri\" variable is missing"));
   EXPECT_TRUE(answering("$nosuch").compiled.error("unknown \"nosuch\" variable"));
   EXPECT_TRUE(answering("$nosuch").compiled.diagnostics.all()[0].line == 1);
 }
@@ -86,7 +86,8 @@ TEST(Program, AMapMayFollowItsUse) {
 
 TEST(Regex, ErrorsQuoteThePattern) {
   const auto sites = TestSites::server("location ~ \"^/(a\" { answer x; }");
-  EXPECT_TRUE(sites.compiled.error("pcre2_compile() failed: missing closing parenthesis in \"^/(a\""))
+  EXPECT_TRUE(
+      sites.compiled.error("pcre2_compile() failed: missing closing parenthesis in \"^/(a\""))
       << sites.compiled.text();
 }
 
@@ -104,8 +105,8 @@ TEST(Regex, NamedGroupCannotTakeABuiltInName) {
 }
 
 TEST(Regex, RunawayPatternsCountAsNoMatch) {
-  auto sites = TestSites::server(
-      "location ~ ^/(a+)+$ { answer regex; } location / { answer prefix; }");
+  auto sites =
+      TestSites::server("location ~ ^/(a+)+$ { answer regex; } location / { answer prefix; }");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   static const std::string target = "/" + std::string(60, 'a') + "!";
   EXPECT_EQ(sites.get(target), "200 prefix");

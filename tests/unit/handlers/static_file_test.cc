@@ -100,7 +100,7 @@ TEST(StaticFile, DirectoryGetsItsSlash) {
   TestRequest request(site.services(), "GET", "/a%20b?x=1&y");
   request.run();
   EXPECT_EQ(request.transport.status, 301);
-  EXPECT_EQ(request.transport.location, "/a%20b/?x=1&y");
+  EXPECT_EQ(request.transport.location, "http://127.0.0.1/a%20b/?x=1&y");
 }
 
 TEST(StaticFile, LargeFileOverBothForms) {
@@ -303,7 +303,7 @@ TEST(TryFiles, FilesDirectoriesFallback) {
   TestRequest directory(site.services(), "GET", "/d");
   directory.run();
   EXPECT_EQ(directory.transport.status, 301);
-  EXPECT_EQ(directory.transport.location, "/d/");
+  EXPECT_EQ(directory.transport.location, "http://127.0.0.1/d/");
   TestRequest fallback(site.services(), "GET", "/none?x");
   fallback.run();
   EXPECT_EQ(fallback.exchange().args(), "from=/none");

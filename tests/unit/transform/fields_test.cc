@@ -151,6 +151,7 @@ TEST(Expires, FieldsOfTheResponse) {
       {"/mod/f", "Wed, 16 Nov 1994 11:45:26 GMT", "max-age=82800"},
       {"/now/f", "Tue, 15 Nov 1994 12:45:26 GMT", "max-age=0"},
       {"/var/f?e=10m", "Tue, 15 Nov 1994 12:55:26 GMT", "max-age=600"},
+      {"/var/f?e=20000y", "Fri, 31 Dec 9999 23:59:59 GMT", "max-age=252617397273"},
       {"/var/f?e=nonsense", "", ""},
       {"/var/f", "", ""}};
   for (const auto& [target, expires, control] : cases) {

@@ -63,7 +63,7 @@ TEST(Range, NoRangeAndOddOnes) {
 }
 
 TEST(Range, Unsatisfiable) {
-  FileSite site = make_site("");
+  FileSite site = make_site("expires 1h;");
   site.directory.write("f.txt", digits(100));
   site.directory.write("empty", "");
   TestRequest request(site.services(), "GET", "/f.txt", {{"Range", "bytes=100-"}});
@@ -71,6 +71,8 @@ TEST(Range, Unsatisfiable) {
   EXPECT_EQ(request.transport.status, 416);
   EXPECT_EQ(request.transport.field("Content-Range"), "bytes */100");
   EXPECT_EQ(request.transport.etag, "");
+  EXPECT_EQ(request.transport.field("Cache-Control"), "");
+  EXPECT_EQ(request.transport.field("Expires"), "");
   EXPECT_EQ(request.transport.content_type, "text/html");
   EXPECT_EQ(request.transport.content_length, request.transport.body.size());
   EXPECT_EQ(request.transport.body.find('0'), std::string::npos);

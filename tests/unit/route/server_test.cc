@@ -1,0 +1,238 @@
+// Which server answers: addresses and names.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "support/sites.h"
+
+namespace corehttpd::route {
+namespace {
+
+using test::TestRequest;
+using test::TestSites;
+
+std::string server(std::string_view directives, std::string_view answer) {
+  return fmt::format("server {{ {} location / {{ answer \"{}\"; }} }} ", directives, answer);
+}
+
+TestSites http(std::string_view servers) {
+  return TestSites(fmt::format("http {{ {} }}", servers));
+}
+
+// Asks the listener with that address, as if accepted on local.
+std::string ask(TestSites& sites, std::string_view listener, std::string_view local,
+                std::string_view host) {
+  for (Listener& one : sites.tree().listeners()) {
+    if (one.endpoint.text != listener) continue;
+    TestRequest request(*sites.services, "GET", "/", {{"Host", host}});
+    request.transport.info.endpoint = &one.endpoint;
+    request.transport.info.local = IpAddress::parse(local);
+    request.transport.info.local.port = one.endpoint.address.port;
+    return sites.run(request);
+  }
+  return "no listener";
+}
+
+std::vector<std::string> listeners(TestSites& sites) {
+  std::vector<std::string> texts;
+  for (const Listener& one : sites.tree().listeners()) texts.emplace_back(one.endpoint.text);
+  return texts;
+}
+
+TEST(ServerName, OrderOfPrecedence) {
+  auto sites = http(server("listen 80;", "default") +
+                    server("listen 80; server_name ~^(?<sub>.+)\\.re\\.org$;", "first $sub") +
+                    server("listen 80; server_name ~org$;", "second") +
+                    server("listen 80; server_name www.*;", "trailing") +
+                    server("listen 80; server_name *.example.org;", "leading") +
+                    server("listen 80; server_name www.example.org;", "exact") +
+                    server("listen 80; server_name .dot.net;", "dot"));
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_EQ(sites.host("www.example.org"), "200 exact");
+  EXPECT_EQ(sites.host("WWW.Example.ORG:8080"), "200 exact");
+  EXPECT_EQ(sites.host("www.example.org."), "200 exact");
+  EXPECT_EQ(sites.host("a.example.org"), "200 leading");
+  EXPECT_EQ(sites.host("www.else.com"), "200 trailing");
+  EXPECT_EQ(sites.host("x.re.org"), "200 first x");
+  EXPECT_EQ(sites.host("some.org"), "200 second");
+  EXPECT_EQ(sites.host("dot.net"), "200 dot");
+  EXPECT_EQ(sites.host("a.dot.net"), "200 dot");
+  EXPECT_EQ(sites.host("nothing"), "200 default");
+}
+
+TEST(ServerName, TheEmptyNameTakesRequestsWithoutHost) {
+  auto sites = http(server("listen 80; server_name a;", "a") +
+                    server("listen 80; server_name \"\";", "none") +
+                    server("listen 80; server_name b;", "b"));
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_EQ(sites.get("/", {}), "200 none");
+  EXPECT_EQ(sites.host("b"), "200 b");
+  EXPECT_EQ(sites.host("c"), "200 a");
+}
+
+TEST(ServerName, CatchAllUnderscoreIsANameLikeAnother) {
+  auto sites = http(server("listen 80; server_name a;", "a") +
+                    server("listen 80 default_server; server_name _;", "catch"));
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_EQ(sites.host("a"), "200 a");
+  EXPECT_EQ(sites.host("x"), "200 catch");
+}
+
+TEST(ServerName, OneServerWithARegexStillSetsItsCaptures) {
+  auto sites = http(server("listen 80; server_name ~^(?<d>.+)\\.org$;", "[$d]"));
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_EQ(sites.host("x.org"), "200 [x]");
+  EXPECT_EQ(sites.host("x.com"), "200 []");
+}
+
+TEST(ServerName, FirstNameIsTheVariable) {
+  auto sites = http(server("listen 80; server_name .Example.org b;", "$server_name"));
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_EQ(sites.host("b"), "200 example.org");
+}
+
+TEST(ServerName, ConflictsAreWarningsAndTheFirstWins) {
+  auto sites =
+      http(server("listen 80; server_name a b;", "1") + server("listen 80; server_name B;", "2"));
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_TRUE(sites.compiled.warning("conflicting server name \"b\" on 0.0.0.0:80, ignored"));
+  EXPECT_EQ(sites.host("b"), "200 1");
+}
+
+TEST(ServerName, Errors) {
+  EXPECT_TRUE(http("server { server_name ~; }").compiled.error("empty regex in server name \"~\""));
+  EXPECT_TRUE(http("server { server_name a.*.b; }")
+                  .compiled.error("invalid server name or wildcard \"a.*.b\""));
+  EXPECT_TRUE(http("server { server_name ~(; }").compiled.error("pcre2_compile() failed"));
+  EXPECT_TRUE(http("server { server_name http://a; }").compiled.warning("suspicious symbols"));
+}
+
+TEST(Listen, WithoutOneTheUsualPort) {
+  auto sites = http("server { }");
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_EQ(listeners(sites),
+            std::vector<std::string>{::geteuid() == 0 ? "0.0.0.0:80" : "0.0.0.0:8000"});
+}
+
+TEST(Listen, Forms) {
+  auto sites = http(
+      "server { listen 8080; listen 127.0.0.1; listen *:81; listen [::]:82; listen [::1]:83 "
+      "ipv6only=off; "
+      "listen unix:/run/x.sock; listen localhost:84; listen 90-91; }");
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  const auto all = listeners(sites);
+  ASSERT_EQ(all.size(), 9u);
+  EXPECT_EQ(all[0], "0.0.0.0:8080");
+  EXPECT_EQ(all[1], "127.0.0.1:80");
+  EXPECT_EQ(all[2], "0.0.0.0:81");
+  EXPECT_EQ(all[3], "[::]:82");
+  EXPECT_EQ(all[4], "[::1]:83");
+  EXPECT_EQ(all[5], "unix:/run/x.sock");
+  EXPECT_TRUE(all[6] == "127.0.0.1:84" || all[6] == "[::1]:84") << all[6];
+  EXPECT_EQ(all[7], "0.0.0.0:90");
+  EXPECT_EQ(all[8], "0.0.0.0:91");
+  const auto made = sites.tree().listeners();
+  EXPECT_TRUE(made[3].options.ipv6_only);
+  EXPECT_FALSE(made[4].options.ipv6_only);
+  for (std::size_t i = 0; i < made.size(); ++i) EXPECT_EQ(made[i].endpoint.index, i);
+}
+
+TEST(Listen, Options) {
+  auto sites = http(
+      "server { listen 80 backlog=511 rcvbuf=64k sndbuf=1m reuseport deferred so_keepalive=on; }");
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  const io::ListenOptions& options = sites.tree().listeners()[0].options;
+  EXPECT_EQ(options.backlog, 511);
+  EXPECT_EQ(options.receive_buffer, 65536);
+  EXPECT_EQ(options.send_buffer, 1048576);
+  EXPECT_TRUE(options.reuse_port);
+  EXPECT_TRUE(sites.compiled.notice("deferred"));
+}
+
+TEST(Listen, ServersShareAnAddress) {
+  auto sites = http(server("listen 80; server_name a;", "a") +
+                    server("listen 80; listen 81; server_name b;", "b"));
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_EQ(listeners(sites), (std::vector<std::string>{"0.0.0.0:80", "0.0.0.0:81"}));
+  EXPECT_EQ(ask(sites, "0.0.0.0:80", "10.0.0.1", "b"), "200 b");
+  EXPECT_EQ(ask(sites, "0.0.0.0:80", "10.0.0.1", "x"), "200 a");
+  EXPECT_EQ(ask(sites, "0.0.0.0:81", "10.0.0.1", "a"), "200 b");
+}
+
+TEST(Listen, ASpecificAddressSharesTheWildcardsSocket) {
+  auto sites = http(server("listen 127.0.0.1:80; server_name a;", "local") +
+                    server("listen 80; server_name a;", "any"));
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_EQ(listeners(sites), std::vector<std::string>{"0.0.0.0:80"});
+  EXPECT_EQ(ask(sites, "0.0.0.0:80", "127.0.0.1", "a"), "200 local");
+  EXPECT_EQ(ask(sites, "0.0.0.0:80", "10.0.0.1", "a"), "200 any");
+}
+
+TEST(Listen, BindGivesItASocketOfItsOwn) {
+  auto sites = http(server("listen 127.0.0.1:80 bind;", "local") + server("listen 80;", "any"));
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_EQ(listeners(sites), (std::vector<std::string>{"127.0.0.1:80", "0.0.0.0:80"}));
+}
+
+TEST(Listen, DefaultServerOfEachAddress) {
+  auto sites = http(server("listen 80; listen 81 default_server; server_name a;", "a") +
+                    server("listen 80 default_server; listen 81; server_name b;", "b"));
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_EQ(ask(sites, "0.0.0.0:80", "10.0.0.1", "x"), "200 b");
+  EXPECT_EQ(ask(sites, "0.0.0.0:81", "10.0.0.1", "x"), "200 a");
+  EXPECT_EQ(sites.tree().default_site(sites.tree().listeners()[0].endpoint).name, "b");
+}
+
+TEST(Listen, TlsIsNoticedAndNeverServedInClear) {
+  auto sites = http(server("listen 80; server_name a;", "a") +
+                    server("listen 443 ssl; server_name b;", "b") +
+                    server("listen 443; server_name c;", "c"));
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_TRUE(sites.compiled.notice("listen 443 ssl"));
+  EXPECT_EQ(listeners(sites), std::vector<std::string>{"0.0.0.0:80"});
+  const auto shared = http("server { listen 443; } server { listen 127.0.0.1:443 ssl; }");
+  EXPECT_TRUE(shared.compiled.error("would take the connections of 127.0.0.1:443"));
+}
+
+TEST(Listen, Http2OfTheDefaultServer) {
+  auto sites = http("server { listen 80; } server { listen 81; http2 off; }");
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_TRUE(sites.tree().listeners()[0].endpoint.http2);
+  EXPECT_FALSE(sites.tree().listeners()[1].endpoint.http2);
+  EXPECT_TRUE(
+      http("server { listen 80 http2; }").compiled.warning("is deprecated, use the \"http2\""));
+}
+
+TEST(Listen, Errors) {
+  const auto error = [](std::string_view text, std::string_view message) {
+    const auto sites = http(text);
+    EXPECT_TRUE(sites.compiled.error(message)) << sites.compiled.text();
+  };
+  error("server { listen 80; listen *:80; }", "a duplicate listen 0.0.0.0:80");
+  error("server { listen 80 default_server; } server { listen *:80 default_server; }",
+        "a duplicate default server for 0.0.0.0:80");
+  error("server { listen 80 backlog=1; } server { listen 80 backlog=2; }",
+        "duplicate listen options for 0.0.0.0:80");
+  error("server { listen 80 nonsense; }", "invalid parameter \"nonsense\"");
+  error("server { listen 80 proxy_protocol; }", "not supported yet");
+  error("server { listen 80 ipv6only=on; }", "ipv6only is not supported on addr \"0.0.0.0:80\"");
+  error("server { listen 80 backlog=x; }", "invalid backlog \"backlog=x\"");
+  error("server { listen 99999; }", "invalid port in \"99999\" of the \"listen\" directive");
+  error("server { listen [::1:80; }", "of the \"listen\" directive");
+}
+
+TEST(Sites, AllOfThem) {
+  auto sites = http("server { server_name a; } server { server_name b; }");
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  ASSERT_EQ(sites.tree().sites().size(), 2u);
+  EXPECT_EQ(sites.tree().sites()[1]->name, "b");
+}
+
+TEST(Sites, NoneWithoutHttp) {
+  TestSites sites("");
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  EXPECT_TRUE(sites.tree().listeners().empty());
+  EXPECT_TRUE(sites.tree().sites().empty());
+}
+
+}  // namespace
+}  // namespace corehttpd::route
