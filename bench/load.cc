@@ -1,9 +1,12 @@
-// A load generator of one thread: N keep-alive connections, each sends a request as soon as its last response is complete. Every response's
-// status and length are checked, every 64th body byte for byte against the first. Prints one line of JSON.
+// A load generator of one thread: N keep-alive connections, each sends a request as soon as its
+// last response is complete. Every response's status and length are checked, every 64th body byte
+// for byte against the first. Prints one line of JSON.
 //
-//   load --address 127.0.0.1:8080 --path /small.html --connections 64 --seconds 3 [--close] [--expect FILE]
+//   load --address 127.0.0.1:8080 --path /small.html --connections 64 --seconds 3 [--close]
+//   [--expect FILE]
 //
-// --expect: the file whose content every checked body must equal. --close: a new connection for each request.
+// --expect: the file whose content every checked body must equal. --close: a new connection for
+// each request.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -36,10 +39,13 @@ std::int64_t now_ns() {
   return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
-// Latencies in buckets of 1/32 octave of a nanosecond count: three percent wide, no allocation while measuring.
+// Latencies in buckets of 1/32 octave of a nanosecond count: three percent wide, no allocation
+// while measuring.
 class Histogram {
  public:
-  void add(std::int64_t ns) { ++buckets_[index(static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 1)))]; }
+  void add(std::int64_t ns) {
+    ++buckets_[index(static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 1)))];
+  }
   double percentile_us(double p) const {
     std::uint64_t total = 0, seen = 0;
     for (std::uint64_t n : buckets_) total += n;
@@ -80,15 +86,17 @@ struct Connection {
   std::size_t received = 0;    // Of the current response, head and body.
   std::size_t head_bytes = 0;  // 0 until the head is complete.
   std::size_t body_bytes = 0;
-  bool ok = false;             // Status 200.
-  std::string kept;            // What was received: all of it when the body is to be compared, else the head alone.
+  bool ok = false;  // Status 200.
+  std::string
+      kept;  // What was received: all of it when the body is to be compared, else the head alone.
   bool compare = false;
 };
 
 class Load {
  public:
   explicit Load(const Options& options) : options_(options), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-    request_ = "GET " + options.path + " HTTP/1.1\r\nHost: localhost\r\nUser-Agent: load\r\nAccept: */*\r\n" +
+    request_ = "GET " + options.path +
+               " HTTP/1.1\r\nHost: localhost\r\nUser-Agent: load\r\nAccept: */*\r\n" +
                (options.close ? "Connection: close\r\n" : "") + "\r\n";
     if (!options.expect.empty()) {
       std::ifstream file(options.expect, std::ios::binary);
@@ -119,7 +127,8 @@ class Load {
 bool Load::open(Connection& c) {
   c.fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (c.fd < 0) return false;
-  if (::connect(c.fd, reinterpret_cast<const sockaddr*>(&options_.address), sizeof(options_.address)) != 0) {
+  if (::connect(c.fd, reinterpret_cast<const sockaddr*>(&options_.address),
+                sizeof(options_.address)) != 0) {
     ::close(c.fd);
     c.fd = -1;
     return false;
@@ -139,7 +148,9 @@ void Load::send(Connection& c) {
   c.kept.clear();
   c.compare = requests_ % 64 == 0;
   c.sent_ns = now_ns();
-  if (::send(c.fd, request_.data(), request_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request_.size())) fail(c);
+  if (::send(c.fd, request_.data(), request_.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(request_.size()))
+    fail(c);
 }
 
 void Load::fail(Connection& c) {
@@ -158,7 +169,8 @@ bool Load::parse_head(Connection& c) {
   std::string_view head(c.kept.data(), end);
   for (std::string_view name : {"\r\nContent-Length: ", "\r\ncontent-length: "}) {
     const std::size_t at = head.find(name);
-    if (at != std::string_view::npos) c.body_bytes = std::strtoul(c.kept.c_str() + at + name.size(), nullptr, 10);
+    if (at != std::string_view::npos)
+      c.body_bytes = std::strtoul(c.kept.c_str() + at + name.size(), nullptr, 10);
   }
   return true;
 }
@@ -211,7 +223,8 @@ void Load::run() {
   std::array<epoll_event, 256> events;
   while (now_ns() < end && errors_ < 10'000) {
     const int n = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 100);
-    for (int i = 0; i < n; ++i) read(*static_cast<Connection*>(events[static_cast<std::size_t>(i)].data.ptr));
+    for (int i = 0; i < n; ++i)
+      read(*static_cast<Connection*>(events[static_cast<std::size_t>(i)].data.ptr));
   }
   report(begin, before);
 }
@@ -219,15 +232,20 @@ void Load::run() {
 void Load::report(std::int64_t begin_ns, const rusage& before) const {
   rusage after{};
   getrusage(RUSAGE_SELF, &after);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6; };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
   const double wall = static_cast<double>(now_ns() - begin_ns) / 1e9;
-  const double cpu = seconds(after.ru_utime) + seconds(after.ru_stime) - seconds(before.ru_utime) - seconds(before.ru_stime);
+  const double cpu = seconds(after.ru_utime) + seconds(after.ru_stime) - seconds(before.ru_utime) -
+                     seconds(before.ru_stime);
   std::printf(
-      "{\"requests\": %llu, \"errors\": %llu, \"compared\": %llu, \"bytes\": %llu, \"wall\": %.4f, \"own_cpu\": %.4f, "
+      "{\"requests\": %llu, \"errors\": %llu, \"compared\": %llu, \"bytes\": %llu, \"wall\": %.4f, "
+      "\"own_cpu\": %.4f, "
       "\"p50_us\": %.1f, \"p90_us\": %.1f, \"p99_us\": %.1f, \"max_us\": %.1f}\n",
       static_cast<unsigned long long>(requests_), static_cast<unsigned long long>(errors_),
-      static_cast<unsigned long long>(compared_), static_cast<unsigned long long>(bytes_), wall, cpu,
-      histogram_.percentile_us(50), histogram_.percentile_us(90), histogram_.percentile_us(99), histogram_.percentile_us(99.999));
+      static_cast<unsigned long long>(compared_), static_cast<unsigned long long>(bytes_), wall,
+      cpu, histogram_.percentile_us(50), histogram_.percentile_us(90), histogram_.percentile_us(99),
+      histogram_.percentile_us(99.999));
 }
 
 bool parse(int argc, char** argv, Options& out) {
@@ -243,8 +261,10 @@ bool parse(int argc, char** argv, Options& out) {
       const std::size_t colon = value.rfind(':');
       if (colon == std::string::npos) return false;
       out.address.sin_family = AF_INET;
-      out.address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(value.c_str() + colon + 1)));
-      if (inet_pton(AF_INET, value.substr(0, colon).c_str(), &out.address.sin_addr) != 1) return false;
+      out.address.sin_port =
+          htons(static_cast<std::uint16_t>(std::atoi(value.c_str() + colon + 1)));
+      if (inet_pton(AF_INET, value.substr(0, colon).c_str(), &out.address.sin_addr) != 1)
+        return false;
     } else if (name == "--path") {
       out.path = value;
     } else if (name == "--expect") {
@@ -258,7 +278,8 @@ bool parse(int argc, char** argv, Options& out) {
     }
   }
   // Loopback only: this is a bench, not a weapon.
-  return (ntohl(out.address.sin_addr.s_addr) >> 24) == 127 && out.connections > 0 && out.seconds > 0 && out.seconds <= 600;
+  return (ntohl(out.address.sin_addr.s_addr) >> 24) == 127 && out.connections > 0 &&
+         out.seconds > 0 && out.seconds <= 600;
 }
 
 }  // namespace
@@ -266,7 +287,10 @@ bool parse(int argc, char** argv, Options& out) {
 int main(int argc, char** argv) {
   static Options options;
   if (!parse(argc, argv, options)) {
-    std::fputs("usage: load --address 127.0.0.1:PORT [--path P] [--connections N] [--seconds S] [--expect FILE] [--close]\n", stderr);
+    std::fputs(
+        "usage: load --address 127.0.0.1:PORT [--path P] [--connections N] [--seconds S] [--expect "
+        "FILE] [--close]\n",
+        stderr);
     return 2;
   }
   rlimit limit{};

@@ -7,8 +7,11 @@
 namespace corehttpd {
 
 Arena::Arena(std::span<std::byte> first, std::size_t chunk_bytes)
-    : next_(first.data()), end_(first.data() + first.size()), first_(first.data()),
-      first_bytes_(first.size()), chunk_bytes_(chunk_bytes) {}
+    : next_(first.data()),
+      end_(first.data() + first.size()),
+      first_(first.data()),
+      first_bytes_(first.size()),
+      chunk_bytes_(chunk_bytes) {}
 
 void* Arena::allocate_slow(std::size_t bytes, std::size_t align) {
   // A request too large for a chunk gets one of its own and leaves the current one in use.
@@ -56,7 +59,8 @@ void Arena::on_reset(void* object, void (*function)(void*)) {
 }
 
 void Arena::reset() {
-  // A destructor may register nothing new, but may read other objects of the arena: memory goes last.
+  // A destructor may register nothing new, but may read other objects of the arena: memory goes
+  // last.
   while (cleanups_ != nullptr) {
     Cleanup* cleanup = cleanups_;
     cleanups_ = cleanup->previous;

@@ -1,8 +1,8 @@
 #include "corehttpd/base/clock.h"
 
-#include <ctime>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include "corehttpd/base/text.h"
 

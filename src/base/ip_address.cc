@@ -61,8 +61,11 @@ std::string_view IpAddress::format(char* out) const {
       std::memcpy(out, text, length);
       return {out, length};
     }
-    case Family::kUnix: std::memcpy(out, "unix:", 5); return {out, 5};
-    case Family::kNone: break;
+    case Family::kUnix:
+      std::memcpy(out, "unix:", 5);
+      return {out, 5};
+    case Family::kNone:
+      break;
   }
   return {out, 0};
 }

@@ -30,9 +30,12 @@ struct AccessLog::File {
   File(io::Loop& event_loop, const http::LogFile& file)
       : loop(event_loop),
         log_file(file),
-        turn_task([](TurnTask& t) { static_cast<Owned<TurnTask, File>&>(t).owner.submit(); }, *this),
-        flush_timer([](io::Timer& t) { static_cast<Owned<io::Timer, File>&>(t).owner.submit(); }, *this),
-        write([](io::Operation& o, int r) { static_cast<Owned<io::Operation, File>&>(o).owner.on_written(r); },
+        turn_task([](TurnTask& t) { static_cast<Owned<TurnTask, File>&>(t).owner.submit(); },
+                  *this),
+        flush_timer([](io::Timer& t) { static_cast<Owned<io::Timer, File>&>(t).owner.submit(); },
+                    *this),
+        write([](io::Operation& o,
+                 int r) { static_cast<Owned<io::Operation, File>&>(o).owner.on_written(r); },
               *this) {}
 
   void append(const AccessLogTarget& target, http::Exchange& exchange);
@@ -49,8 +52,8 @@ struct AccessLog::File {
   Owned<io::Operation, File> write;
   std::string collecting;
   std::string writing;
-  std::size_t written = 0;     // Of writing.
-  std::uint64_t dropped = 0;   // Lines lost since the last successful write.
+  std::size_t written = 0;    // Of writing.
+  std::uint64_t dropped = 0;  // Lines lost since the last successful write.
 };
 
 void AccessLog::File::append(const AccessLogTarget& target, http::Exchange& exchange) {
@@ -67,7 +70,8 @@ void AccessLog::File::append(const AccessLogTarget& target, http::Exchange& exch
 }
 
 void AccessLog::File::submit() {
-  if (write.pending() || collecting.empty()) return;  // The write under way sends the rest when it ends.
+  if (write.pending() || collecting.empty())
+    return;  // The write under way sends the rest when it ends.
   loop.cancel(flush_timer);
   writing.swap(collecting);
   written = 0;
@@ -86,7 +90,8 @@ void AccessLog::File::on_written(int result) {
     written += static_cast<std::size_t>(result);
     if (written < writing.size()) return continue_write();
     if (dropped != 0) {
-      corehttpd::log(nullptr, LogLevel::kWarn, "{} lines of \"{}\" were dropped while it could not be written", dropped,
+      corehttpd::log(nullptr, LogLevel::kWarn,
+                     "{} lines of \"{}\" were dropped while it could not be written", dropped,
                      log_file.path);
       dropped = 0;
     }
@@ -97,7 +102,8 @@ void AccessLog::File::on_written(int result) {
 
 void AccessLog::File::drop_writing(int errno_value) {
   // Said once per outage: the count follows when the disk is back.
-  if (dropped == 0) log_errno(nullptr, LogLevel::kAlert, errno_value, "write() to \"{}\" failed", log_file.path);
+  if (dropped == 0)
+    log_errno(nullptr, LogLevel::kAlert, errno_value, "write() to \"{}\" failed", log_file.path);
   dropped += count_lines(std::string_view(writing).substr(written));
 }
 
@@ -114,14 +120,15 @@ void AccessLog::File::flush_blocking() {
 }
 
 AccessLog::AccessLog(io::Loop& loop, const http::LogFiles& files) {
-  for (const http::LogFile* file : files.files()) files_.push_back(std::make_unique<File>(loop, *file));
+  for (const http::LogFile* file : files.files())
+    files_.push_back(std::make_unique<File>(loop, *file));
 }
 
 AccessLog::~AccessLog() = default;
 
 void AccessLog::log(http::Exchange& exchange) {
-  for (const AccessLogTarget* target = exchange.settings<AccessLogSettings>().first; target != nullptr;
-       target = target->next) {
+  for (const AccessLogTarget* target = exchange.settings<AccessLogSettings>().first;
+       target != nullptr; target = target->next) {
     if (target->file == nullptr) continue;
     if (target->conditional) {
       const std::string_view value = target->condition.evaluate(exchange);

@@ -121,7 +121,8 @@ const ErrorPage* find_page(const ErrorPageSettings& settings, std::uint16_t stat
 bool ErrorPages::has_page(const Exchange& exchange, std::uint16_t status) const {
   const auto* state = exchange.find_state<ErrorPageState>();
   const bool used = state != nullptr && state->used;
-  return !used && exchange.may_redirect() && find_page(exchange.settings<ErrorPageSettings>(), status) != nullptr;
+  return !used && exchange.may_redirect() &&
+         find_page(exchange.settings<ErrorPageSettings>(), status) != nullptr;
 }
 
 StepOutcome ErrorPages::respond(Exchange& exchange, std::uint16_t status) {

@@ -17,7 +17,8 @@ using conf::Directive;
 using conf::Setting;
 
 constexpr std::string_view kCombined =
-    "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" "
+    "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent "
+    "\"$http_referer\" "
     "\"$http_user_agent\"";
 constexpr std::string_view kDefaultPath = "/var/log/corehttpd/access.log";
 
@@ -37,7 +38,8 @@ const LogFormat* combined(const Setting& s) {
   if (LogFormat* format = known.find("combined")) return format;
   LogFormat* format = s.arena().make<LogFormat>();
   format->name = "combined";
-  if (!expr::compile_program(s, Setting::kWholeDirective, kCombined, format->program)) return nullptr;
+  if (!expr::compile_program(s, Setting::kWholeDirective, kCombined, format->program))
+    return nullptr;
   known.formats.push_back(format);
   return format;
 }
@@ -45,7 +47,8 @@ const LogFormat* combined(const Setting& s) {
 bool set_log_format(const Setting& s) {
   LogFormats& known = s.compiler.object_or_make<LogFormats>();
   const std::string_view name = s.word(0);
-  if (name == "combined" || known.find(name) != nullptr) return s.fail(0, "duplicate \"log_format\" name \"{}\"", name);
+  if (name == "combined" || known.find(name) != nullptr)
+    return s.fail(0, "duplicate \"log_format\" name \"{}\"", name);
   LogFormat* format = s.arena().make<LogFormat>();
   format->name = name;
   std::size_t first = 1;
@@ -84,7 +87,8 @@ bool read_option(const Setting& s, std::size_t i, AccessLogTarget& target) {
     return true;
   }
   if (word == "gzip" || word.starts_with("gzip=")) {
-    s.warn(i, "compressed access logs are not supported yet, \"{}\" is written as plain text", s.word(0));
+    s.warn(i, "compressed access logs are not supported yet, \"{}\" is written as plain text",
+           s.word(0));
     if (target.buffer_bytes == 0) target.buffer_bytes = 64 * 1024;
     return true;
   }
@@ -106,8 +110,11 @@ bool set_access_log(const Setting& s) {
   AccessLogTarget* target = s.arena().make<AccessLogTarget>();
   if (!conf::read_path(s, 0, target->path)) return false;
   std::size_t options = 1;
-  if (s.words().size() > 1 && s.word(1).find('=') == std::string_view::npos && s.word(1) != "gzip") {
-    target->format = s.word(1) == "combined" ? combined(s) : s.compiler.object_or_make<LogFormats>().find(s.word(1));
+  if (s.words().size() > 1 && s.word(1).find('=') == std::string_view::npos &&
+      s.word(1) != "gzip") {
+    target->format = s.word(1) == "combined"
+                         ? combined(s)
+                         : s.compiler.object_or_make<LogFormats>().find(s.word(1));
     if (target->format == nullptr) return s.fail(1, "unknown log format \"{}\"", s.word(1));
     options = 2;
   } else {
@@ -160,7 +167,8 @@ void finish(conf::Compiler& compiler) {
     for (AccessLogTarget* target = site->settings.get<AccessLogSettings>().first; target != nullptr;
          target = target->next) {
       if (target->file == nullptr) {
-        target->file = &compiler.object_or_make<http::LogFiles>().add(compiler.arena(), kDefaultPath);
+        target->file =
+            &compiler.object_or_make<http::LogFiles>().add(compiler.arena(), kDefaultPath);
       }
     }
   }
@@ -185,7 +193,9 @@ void append_default(std::string& out, std::string_view value) {
 
 // Length of the well-formed UTF-8 sequence at the start of text; 0 if it is none (RFC 3629).
 std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
   const auto tail = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;
@@ -209,13 +219,27 @@ void append_json(std::string& out, std::string_view value) {
     const char c = value.front();
     std::size_t length = 1;
     switch (c) {
-      case '"': out.append("\\\""); break;
-      case '\\': out.append("\\\\"); break;
-      case '\n': out.append("\\n"); break;
-      case '\r': out.append("\\r"); break;
-      case '\t': out.append("\\t"); break;
-      case '\b': out.append("\\b"); break;
-      case '\f': out.append("\\f"); break;
+      case '"':
+        out.append("\\\"");
+        break;
+      case '\\':
+        out.append("\\\\");
+        break;
+      case '\n':
+        out.append("\\n");
+        break;
+      case '\r':
+        out.append("\\r");
+        break;
+      case '\t':
+        out.append("\\t");
+        break;
+      case '\b':
+        out.append("\\b");
+        break;
+      case '\f':
+        out.append("\\f");
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
           append_hex(out, "\\u00", static_cast<unsigned char>(c), "0123456789ABCDEF");
@@ -236,7 +260,8 @@ void append_json(std::string& out, std::string_view value) {
 }  // namespace
 
 const conf::Module& access_log_module() {
-  static constexpr conf::Module kModule = conf::module<AccessLogSettings>("access_log", kDirectives, finish);
+  static constexpr conf::Module kModule =
+      conf::module<AccessLogSettings>("access_log", kDirectives, finish);
   return kModule;
 }
 
@@ -248,9 +273,15 @@ void format_log_line(const LogFormat& format, http::Exchange& exchange, std::str
     }
     const expr::Value value = expr::evaluate_part(part, exchange);
     switch (format.escape) {
-      case LogEscape::kDefault: value && !value->empty() ? append_default(out, *value) : void(out.push_back('-')); break;
-      case LogEscape::kJson: append_json(out, value.value_or("")); break;
-      case LogEscape::kNone: out.append(value.value_or("")); break;
+      case LogEscape::kDefault:
+        value && !value->empty() ? append_default(out, *value) : void(out.push_back('-'));
+        break;
+      case LogEscape::kJson:
+        append_json(out, value.value_or(""));
+        break;
+      case LogEscape::kNone:
+        out.append(value.value_or(""));
+        break;
     }
   }
   out.push_back('\n');

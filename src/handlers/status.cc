@@ -35,15 +35,17 @@ static_assert(conf::well_formed(kDirectives));
 class StatusStep final : public http::Step {
  public:
   StepOutcome run(Exchange& exchange) const override {
-    if (exchange.request().method != http::Method::kGet && exchange.request().method != http::Method::kHead) {
+    if (exchange.request().method != http::Method::kGet &&
+        exchange.request().method != http::Method::kHead) {
       return StepOutcome::fail(405);
     }
     const http::Counters::Snapshot c = exchange.services().counters.snapshot();
     char text[256];
-    const auto end = fmt::format_to_n(text, sizeof(text),
-                                      "Active connections: {} \nserver accepts handled requests\n {} {} {} \n"
-                                      "Reading: {} Writing: {} Waiting: {} \n",
-                                      c.active, c.accepts, c.handled, c.requests, c.reading, c.writing, c.waiting);
+    const auto end = fmt::format_to_n(
+        text, sizeof(text),
+        "Active connections: {} \nserver accepts handled requests\n {} {} {} \n"
+        "Reading: {} Writing: {} Waiting: {} \n",
+        c.active, c.accepts, c.handled, c.requests, c.reading, c.writing, c.waiting);
     auto& response = exchange.response();
     response.status = 200;
     response.content_type = "text/plain";
@@ -57,16 +59,23 @@ constinit const StatusStep kStatusStep;
 template <std::uint64_t http::Counters::Snapshot::*Field>
 expr::Value count(Exchange& exchange, std::string_view) {
   char text[24];
-  const auto end = fmt::format_to_n(text, sizeof(text), "{}", exchange.services().counters.snapshot().*Field);
+  const auto end =
+      fmt::format_to_n(text, sizeof(text), "{}", exchange.services().counters.snapshot().*Field);
   return exchange.arena().copy({text, end.size});
 }
 
 using Snapshot = http::Counters::Snapshot;
 constexpr expr::Variable kVariables[] = {
     {.name = "connections_active", .get = count<&Snapshot::active>, .doc = "Connections open."},
-    {.name = "connections_reading", .get = count<&Snapshot::reading>, .doc = "Connections whose request is being read."},
-    {.name = "connections_waiting", .get = count<&Snapshot::waiting>, .doc = "Idle keep-alive connections."},
-    {.name = "connections_writing", .get = count<&Snapshot::writing>, .doc = "Connections that are being answered."},
+    {.name = "connections_reading",
+     .get = count<&Snapshot::reading>,
+     .doc = "Connections whose request is being read."},
+    {.name = "connections_waiting",
+     .get = count<&Snapshot::waiting>,
+     .doc = "Idle keep-alive connections."},
+    {.name = "connections_writing",
+     .get = count<&Snapshot::writing>,
+     .doc = "Connections that are being answered."},
 };
 
 }  // namespace

@@ -7,9 +7,15 @@
 
 namespace corehttpd::http {
 
-Exchange::Exchange(Services& services, Transport& transport, const ConnectionInfo& connection, Exchange* parent)
-    : arena_(std::span<std::byte>(inline_), 4096), services_(services), transport_(transport),
-      connection_(connection), parent_(parent), body_(*this), client_(parent == nullptr ? connection.peer : parent->client_),
+Exchange::Exchange(Services& services, Transport& transport, const ConnectionInfo& connection,
+                   Exchange* parent)
+    : arena_(std::span<std::byte>(inline_), 4096),
+      services_(services),
+      transport_(transport),
+      connection_(connection),
+      parent_(parent),
+      body_(*this),
+      client_(parent == nullptr ? connection.peer : parent->client_),
       resume_(
           [](TurnTask& task) {
             auto& self = static_cast<ResumeTask&>(task);
@@ -38,7 +44,8 @@ Exchange::~Exchange() = default;
 void Exchange::start() {
   services_.counters.request_started();
   if (!choose_site()) return fail(400);
-  const auto uri = normalize_path(arena_, request_.raw_path, settings<CoreSettings>().merge_slashes);
+  const auto uri =
+      normalize_path(arena_, request_.raw_path, settings<CoreSettings>().merge_slashes);
   if (!uri) return fail(400);
   uri_ = *uri;
   args_ = request_.query;
@@ -83,7 +90,8 @@ void Exchange::begin_server_rewrite() {
   step_ = 0;
 }
 
-// Chooses the location and makes its pipeline current. The outcome is kContinue, or a failure of the location itself.
+// Chooses the location and makes its pipeline current. The outcome is kContinue, or a failure of
+// the location itself.
 StepOutcome Exchange::begin_location() {
   stage_ = Stage::kLocation;
   step_ = 0;
@@ -102,7 +110,8 @@ StepOutcome Exchange::begin_location() {
   if (!check_body_size()) return StepOutcome::fail(413);
   if (add_slash) {
     const std::string_view path = escape_uri(arena_, uri_);
-    response_.location = args_.empty() ? arena_.concat(path, "/") : arena_.concat(path, "/?", args_);
+    response_.location =
+        args_.empty() ? arena_.concat(path, "/") : arena_.concat(path, "/?", args_);
     return StepOutcome::fail(301);
   }
   return StepOutcome::proceed();
@@ -111,13 +120,17 @@ StepOutcome Exchange::begin_location() {
 bool Exchange::check_body_size() {
   const std::uint64_t limit = settings<CoreSettings>().client_max_body_size;
   // An error page for a body that was too large must not fail for the same reason again.
-  if (limit == 0 || !request_.content_length || *request_.content_length <= limit || error_status_ != 0) return true;
+  if (limit == 0 || !request_.content_length || *request_.content_length <= limit ||
+      error_status_ != 0)
+    return true;
   if (is_subrequest()) return true;
-  log(LogLevel::kError, 0, "client intended to send too large body: {} bytes", *request_.content_length);
+  log(LogLevel::kError, 0, "client intended to send too large body: {} bytes",
+      *request_.content_length);
   return false;
 }
 
-// Carries the exchange on from an outcome until it is answered or suspended. A loop, so that redirects never nest.
+// Carries the exchange on from an outcome until it is answered or suspended. A loop, so that
+// redirects never nest.
 void Exchange::proceed(StepOutcome outcome) {
   for (;;) {
     switch (outcome.kind) {
@@ -143,7 +156,9 @@ void Exchange::proceed(StepOutcome outcome) {
         }
         break;
       case StepOutcome::Kind::kFail:
-        if (head_sent_) return reset(Error{Code::kInternal, Party::kSelf, outcome.status, "failing after the head was sent"});
+        if (head_sent_)
+          return reset(Error{Code::kInternal, Party::kSelf, outcome.status,
+                             "failing after the head was sent"});
         outcome = services_.errors.respond(*this, outcome.status);
         break;
     }
@@ -195,7 +210,8 @@ void Exchange::resume(StepOutcome outcome) {
 void Exchange::respond(BodySource* body) {
   CORE_CHECK(!head_sent_);
   if (error_status_ != 0) response_.status = error_status_;
-  if (!response_.location.empty() && !is_subrequest()) response_.location = absolute_location(*this);
+  if (!response_.location.empty() && !is_subrequest())
+    response_.location = absolute_location(*this);
   for (const Transform* transform : services_.transforms) body = transform->apply(*this, body);
   if (never_has_body(response_.status)) response_.content_length.reset();
   const bool no_body = request_.method == Method::kHead || never_has_body(response_.status);
@@ -225,7 +241,7 @@ void Exchange::on_transport_lost(const Error& error) {
   if (finished_) return;
   if (BodySource* source = std::exchange(source_, nullptr)) source->cancel();
   if (response_.status == 0) response_.status = 499;  // nginx's "client closed request".
-  finished_ = true;  // Hooks must not resume or answer any more.
+  finished_ = true;                                   // Hooks must not resume or answer any more.
   abort_hooks(error);
   finished_ = false;
   finish();
@@ -271,7 +287,8 @@ void Exchange::append_to(std::string& line) const {
   }
   if (main != this) line.append(", subrequest: \"").append(uri_).append("\"");
   if (!upstream_text_.empty()) line.append(", upstream: \"").append(upstream_text_).append("\"");
-  if (!main->request_.authority.empty()) line.append(", host: \"").append(main->request_.authority).append("\"");
+  if (!main->request_.authority.empty())
+    line.append(", host: \"").append(main->request_.authority).append("\"");
   const std::string_view referrer = main->request_.fields.value(FieldName::kReferer);
   if (!referrer.empty()) line.append(", referrer: \"").append(referrer).append("\"");
 }

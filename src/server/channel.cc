@@ -28,7 +28,8 @@ Result<> send_message(int channel, const ChannelMessage& message, int fd) {
   rights->cmsg_type = SCM_RIGHTS;
   rights->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
-  if (::sendmsg(channel, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return std::unexpected(error_from_errno(errno, "sendmsg()"));
+  if (::sendmsg(channel, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    return std::unexpected(error_from_errno(errno, "sendmsg()"));
   return {};
 }
 
@@ -48,7 +49,8 @@ Result<ReceivedMessage> receive_message(int channel) {
     return std::unexpected(error_from_errno(errno, "recvmsg()"));
   }
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
-    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) std::memcpy(&received.fd, CMSG_DATA(part), sizeof(int));
+    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
+      std::memcpy(&received.fd, CMSG_DATA(part), sizeof(int));
   }
   if (length != sizeof(received.message)) return fail(Code::kMalformed, "recvmsg()");
   return received;

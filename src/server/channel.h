@@ -1,5 +1,5 @@
-// Messages from the master to a worker, over a SOCK_SEQPACKET pair: a log file was opened anew. The worker reads end of file when the
-// master is gone, and then ends as well.
+// Messages from the master to a worker, over a SOCK_SEQPACKET pair: a log file was opened anew. The
+// worker reads end of file when the master is gone, and then ends as well.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,17 @@ struct ChannelMessage {
   std::uint32_t index;  // Of the log file, in LogFiles.
 };
 
-struct ChannelPair { int master = -1, worker = -1; };
+struct ChannelPair {
+  int master = -1, worker = -1;
+};
 Result<ChannelPair> make_channel();
-// Sends message with descriptor fd. Never blocks: a worker that does not read misses the message, which the caller logs.
+// Sends message with descriptor fd. Never blocks: a worker that does not read misses the message,
+// which the caller logs.
 Result<> send_message(int channel, const ChannelMessage& message, int fd);
-struct ReceivedMessage { ChannelMessage message; int fd; };
+struct ReceivedMessage {
+  ChannelMessage message;
+  int fd;
+};
 // kClosed when the master is gone; kUnavailable when there is nothing to read.
 Result<ReceivedMessage> receive_message(int channel);
 

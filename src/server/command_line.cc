@@ -27,13 +27,26 @@ std::string parse_word(int argc, char** argv, int& i, CommandLine& out, std::str
     using Action = CommandLine::Action;
     switch (*p) {
       case '?':
-      case 'h': out.action = Action::kHelp; continue;
-      case 'v': out.action = Action::kVersion; continue;
-      case 'V': out.action = Action::kVersionLong; continue;
-      case 't': out.action = Action::kTest; continue;
-      case 'T': out.action = Action::kDump; continue;
-      case 'q': out.quiet = true; continue;
-      default: break;
+      case 'h':
+        out.action = Action::kHelp;
+        continue;
+      case 'v':
+        out.action = Action::kVersion;
+        continue;
+      case 'V':
+        out.action = Action::kVersionLong;
+        continue;
+      case 't':
+        out.action = Action::kTest;
+        continue;
+      case 'T':
+        out.action = Action::kDump;
+        continue;
+      case 'q':
+        out.quiet = true;
+        continue;
+      default:
+        break;
     }
     const char letter = *p;
     if (std::string_view("pcges").find(letter) == std::string_view::npos) {
@@ -46,13 +59,20 @@ std::string parse_word(int argc, char** argv, int& i, CommandLine& out, std::str
         out.prefix = absolute(value);
         if (out.prefix.back() != '/') out.prefix.push_back('/');
         break;
-      case 'c': path = value; break;
-      case 'e': out.error_log = value; break;
-      case 'g': out.global_text = value; break;
+      case 'c':
+        path = value;
+        break;
+      case 'e':
+        out.error_log = value;
+        break;
+      case 'g':
+        out.global_text = value;
+        break;
       default:
         out.signal = value;
         out.action = Action::kSignal;
-        if (out.signal != "stop" && out.signal != "quit" && out.signal != "reopen" && out.signal != "reload") {
+        if (out.signal != "stop" && out.signal != "quit" && out.signal != "reopen" &&
+            out.signal != "reload") {
           return "invalid option: \"-s " + out.signal + "\"";
         }
     }
@@ -69,7 +89,8 @@ std::expected<CommandLine, std::string> parse_command_line(int argc, char** argv
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--describe" || word == "--reference") {
-      out.action = word == "--describe" ? CommandLine::Action::kDescribe : CommandLine::Action::kReference;
+      out.action =
+          word == "--describe" ? CommandLine::Action::kDescribe : CommandLine::Action::kReference;
       if (i + 1 < argc) out.argument = argv[++i];
       continue;
     }
@@ -81,12 +102,15 @@ std::expected<CommandLine, std::string> parse_command_line(int argc, char** argv
       out.action = CommandLine::Action::kVersion;
       continue;
     }
-    if (word.size() < 2 || word.front() != '-') return std::unexpected("invalid option: \"" + std::string(word) + "\"");
-    if (std::string message = parse_word(argc, argv, i, out, path); !message.empty()) return std::unexpected(message);
+    if (word.size() < 2 || word.front() != '-')
+      return std::unexpected("invalid option: \"" + std::string(word) + "\"");
+    if (std::string message = parse_word(argc, argv, i, out, path); !message.empty())
+      return std::unexpected(message);
   }
   const bool own_prefix = !out.prefix.empty();
   if (!own_prefix) out.prefix = kDefaultPrefix;
-  // A relative -c is taken from the prefix, as nginx does; without -p that means where we were started.
+  // A relative -c is taken from the prefix, as nginx does; without -p that means where we were
+  // started.
   if (path.empty()) {
     out.path = kDefaultPath;
   } else if (path.front() == '/') {
@@ -103,7 +127,8 @@ std::expected<CommandLine, std::string> parse_command_line(int argc, char** argv
 const char* usage() {
   return "corehttpd/" CORE_VERSION
          "\n"
-         "Usage: corehttpd [-?hvVtTq] [-s signal] [-p prefix] [-e filename] [-c filename] [-g directives]\n"
+         "Usage: corehttpd [-?hvVtTq] [-s signal] [-p prefix] [-e filename] [-c filename] [-g "
+         "directives]\n"
          "\n"
          "Options:\n"
          "  -?,-h         : this help\n"

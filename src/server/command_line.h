@@ -8,14 +8,24 @@
 namespace corehttpd::server {
 
 struct CommandLine {
-  enum class Action { kServe, kTest, kDump, kVersion, kVersionLong, kHelp, kSignal, kDescribe, kReference } action = Action::kServe;
-  bool quiet = false;          // -q: only errors while testing.
-  std::string prefix;          // -p, ends in '/'.
-  std::string path;            // -c, absolute.
-  std::string error_log;       // -e; empty: the default.
-  std::string global_text;     // -g.
-  std::string signal;          // -s: stop, quit, reopen, reload.
-  std::string argument;        // --describe's directive, --reference's directory.
+  enum class Action {
+    kServe,
+    kTest,
+    kDump,
+    kVersion,
+    kVersionLong,
+    kHelp,
+    kSignal,
+    kDescribe,
+    kReference
+  } action = Action::kServe;
+  bool quiet = false;       // -q: only errors while testing.
+  std::string prefix;       // -p, ends in '/'.
+  std::string path;         // -c, absolute.
+  std::string error_log;    // -e; empty: the default.
+  std::string global_text;  // -g.
+  std::string signal;       // -s: stop, quit, reopen, reload.
+  std::string argument;     // --describe's directive, --reference's directory.
 };
 
 // Paths built in, as Debian lays them out.

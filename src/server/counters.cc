@@ -29,9 +29,12 @@ void SharedCounters::connection_accepted() {
 void SharedCounters::activity(Activity activity, int change) {
   Slot& slot = slots_[mine_];
   switch (activity) {
-    case Activity::kReading: return add(slot.reading, change);
-    case Activity::kWriting: return add(slot.writing, change);
-    case Activity::kWaiting: return add(slot.waiting, change);
+    case Activity::kReading:
+      return add(slot.reading, change);
+    case Activity::kWriting:
+      return add(slot.writing, change);
+    case Activity::kWaiting:
+      return add(slot.waiting, change);
   }
 }
 
@@ -46,8 +49,11 @@ http::Counters::Snapshot SharedCounters::snapshot() const {
     writing += slot.writing.load(std::memory_order_relaxed);
     waiting += slot.waiting.load(std::memory_order_relaxed);
   }
-  auto count = [](std::int64_t value) { return static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0)); };
-  return {count(accepts), count(accepts), count(requests), count(active), count(reading), count(writing), count(waiting)};
+  auto count = [](std::int64_t value) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0));
+  };
+  return {count(accepts), count(accepts), count(requests), count(active),
+          count(reading), count(writing), count(waiting)};
 }
 
 }  // namespace corehttpd::server

@@ -1,4 +1,5 @@
-// The counters behind stub_status: shared memory, one cache line per worker slot, kept over reloads. See docs/formats.md.
+// The counters behind stub_status: shared memory, one cache line per worker slot, kept over
+// reloads. See docs/formats.md.
 #pragma once
 
 #include <atomic>
@@ -12,13 +13,16 @@ namespace corehttpd::server {
 class SharedCounters final : public http::Counters {
  public:
   static constexpr std::uint32_t kLayoutVersion = 1;
-  static constexpr std::uint32_t kSlots = 256;  // Workers alive at one time, all generations together; slot 0 keeps the sums of the dead.
+  static constexpr std::uint32_t kSlots = 256;  // Workers alive at one time, all generations
+                                                // together; slot 0 keeps the sums of the dead.
 
   // The segment's data must be kDataBytes.
-  explicit SharedCounters(shm::Segment& segment) : slots_(reinterpret_cast<Slot*>(segment.data())) {}
+  explicit SharedCounters(shm::Segment& segment)
+      : slots_(reinterpret_cast<Slot*>(segment.data())) {}
   static constexpr std::size_t data_bytes() { return sizeof(Slot) * kSlots; }
 
-  // Master: a free slot for a new worker, 0 if there is none (its counts then go to the common slot).
+  // Master: a free slot for a new worker, 0 if there is none (its counts then go to the common
+  // slot).
   std::uint32_t take_slot();
   // Master: the worker that had it is dead; its totals are added to slot 0, its gauges vanish.
   void release_slot(std::uint32_t slot);
@@ -39,8 +43,8 @@ class SharedCounters final : public http::Counters {
     std::uint64_t reserved;
   };
   static_assert(sizeof(Slot) == 64 && Cell::is_always_lock_free);
-  // A slot has one writer, so a plain load and store is enough and cheaper than a locked add; slot 0 is written by the master alone
-  // unless workers outnumber the slots.
+  // A slot has one writer, so a plain load and store is enough and cheaper than a locked add; slot
+  // 0 is written by the master alone unless workers outnumber the slots.
   static void add(Cell& cell, std::int64_t change) {
     cell.store(cell.load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
   }

@@ -17,7 +17,8 @@
 namespace corehttpd::server {
 namespace {
 
-// Where mime.types, fastcgi_params and the like of ours lie: installed, or in the source tree beside the build.
+// Where mime.types, fastcgi_params and the like of ours lie: installed, or in the source tree
+// beside the build.
 std::string shipped_directory() {
   constexpr const char* kInstalled = "/etc/corehttpd";
   if (::access("/etc/corehttpd/mime.types", R_OK) == 0) return kInstalled;
@@ -46,7 +47,8 @@ conf::Options load_options(const CommandLine& line) {
 }
 
 std::string describe_failure(const std::string& what, const Error& error) {
-  return what + " failed (" + std::to_string(error.detail) + ": " + std::strerror(error.detail) + ")";
+  return what + " failed (" + std::to_string(error.detail) + ": " + std::strerror(error.detail) +
+         ")";
 }
 
 std::string check_environment(const conf::Configuration& configuration) {
@@ -58,15 +60,18 @@ std::string check_environment(const conf::Configuration& configuration) {
     return describe_failure("open() \"" + failed + "\"", opened.error());
   }
   close_logs(*files);
-  if (auto bound = test_listeners(configuration.object<route::Tree>()->listeners(), failed); !bound) {
+  if (auto bound = test_listeners(configuration.object<route::Tree>()->listeners(), failed);
+      !bound) {
     return describe_failure(failed, bound.error());
   }
   return {};
 }
 
 const char* configure_line() {
-  return "configure arguments: --prefix=/usr/share/corehttpd --conf-path=/etc/corehttpd/corehttpd.conf "
-         "--error-log-path=/var/log/corehttpd/error.log --http-log-path=/var/log/corehttpd/access.log "
+  return "configure arguments: --prefix=/usr/share/corehttpd "
+         "--conf-path=/etc/corehttpd/corehttpd.conf "
+         "--error-log-path=/var/log/corehttpd/error.log "
+         "--http-log-path=/var/log/corehttpd/access.log "
          "--pid-path=/run/corehttpd.pid --with-http_v2_module --with-http_auth_request_module "
          "--with-http_stub_status_module --with-pcre-jit";
 }

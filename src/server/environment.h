@@ -1,4 +1,5 @@
-// What lies between the command line and a configuration: paths, checks of the machine, and the texts that -V and --describe print.
+// What lies between the command line and a configuration: paths, checks of the machine, and the
+// texts that -V and --describe print.
 #pragma once
 
 #include <string>

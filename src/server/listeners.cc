@@ -16,7 +16,8 @@ ListeningSockets::~ListeningSockets() {
 
 // The file goes with the socket: a client would find nobody behind it.
 void ListeningSockets::close(const Bound& bound) {
-  if (bound.address.is_unix()) ::unlink(reinterpret_cast<const sockaddr_un*>(bound.address.get())->sun_path);
+  if (bound.address.is_unix())
+    ::unlink(reinterpret_cast<const sockaddr_un*>(bound.address.get())->sun_path);
   ::close(bound.fd);
 }
 
@@ -47,7 +48,8 @@ Result<> ListeningSockets::open(std::span<route::Listener> wanted, std::string& 
 
 void ListeningSockets::keep_only(std::span<route::Listener> wanted) {
   std::erase_if(bound_, [&](const Bound& bound) {
-    const bool keep = std::any_of(wanted.begin(), wanted.end(), [&](const auto& w) { return w.address == bound.address; });
+    const bool keep = std::any_of(wanted.begin(), wanted.end(),
+                                  [&](const auto& w) { return w.address == bound.address; });
     if (!keep) close(bound);
     return !keep;
   });
@@ -76,8 +78,10 @@ Result<> test_listeners(std::span<route::Listener> wanted, std::string& failed) 
       const int on = 1;
       ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
       const int only = listener.options.ipv6_only ? 1 : 0;
-      if (listener.address.family() == AF_INET6) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
-      if (::bind(fd, listener.address.get(), listener.address.length) != 0 && errno != EADDRINUSE) error = errno;
+      if (listener.address.family() == AF_INET6)
+        ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
+      if (::bind(fd, listener.address.get(), listener.address.length) != 0 && errno != EADDRINUSE)
+        error = errno;
       ::close(fd);
     }
     if (error != 0) {

@@ -1,5 +1,6 @@
-// The listening sockets. They belong to the master and live across generations: an address that the new configuration still wants keeps
-// its socket, so no queued connection is lost and no address is ever "already in use" by ourselves.
+// The listening sockets. They belong to the master and live across generations: an address that the
+// new configuration still wants keeps its socket, so no queued connection is lost and no address is
+// ever "already in use" by ourselves.
 #pragma once
 
 #include <string>
@@ -17,18 +18,23 @@ class ListeningSockets {
   ListeningSockets& operator=(const ListeningSockets&) = delete;
   ~ListeningSockets();
 
-  // Makes sure there is a socket for each listener; those that exist already are kept. On failure what was newly bound is closed again
-  // and failed says which: "bind() to 0.0.0.0:80".
+  // Makes sure there is a socket for each listener; those that exist already are kept. On failure
+  // what was newly bound is closed again and failed says which: "bind() to 0.0.0.0:80".
   Result<> open(std::span<route::Listener> wanted, std::string& failed);
-  // Closes the sockets that wanted does not name. Before the new generation is forked, which would hold them open.
+  // Closes the sockets that wanted does not name. Before the new generation is forked, which would
+  // hold them open.
   void keep_only(std::span<route::Listener> wanted);
   // The socket of each listener, in its order.
   std::vector<int> descriptors(std::span<route::Listener> wanted) const;
-  // Closes all and removes the files of unix sockets: at the very end. The destructor does the same for a start that failed.
+  // Closes all and removes the files of unix sockets: at the very end. The destructor does the same
+  // for a start that failed.
   void close_all();
 
  private:
-  struct Bound { io::Address address; int fd; };
+  struct Bound {
+    io::Address address;
+    int fd;
+  };
   static void close(const Bound& bound);
   const Bound* find(const io::Address& address) const;
   std::vector<Bound> bound_;

@@ -25,7 +25,8 @@ std::string directory_of(const std::string& path) {
 // An operator's nginx.conf may name /var/log/nginx on a machine that never had nginx.
 void make_log_directory(const std::string& directory, const Identity& owner) {
   constexpr std::string_view kLogs = "/var/log/";
-  if (!directory.starts_with(kLogs) || directory.find('/', kLogs.size()) != std::string::npos) return;
+  if (!directory.starts_with(kLogs) || directory.find('/', kLogs.size()) != std::string::npos)
+    return;
   if (::mkdir(directory.c_str(), 0750) == 0 && owner.change) {
     [[maybe_unused]] const int changed = ::chown(directory.c_str(), owner.user, log_group(owner));
   }
@@ -36,10 +37,12 @@ void make_log_directory(const std::string& directory, const Identity& owner) {
 Result<int> open_log(const std::string& path, const Identity& owner) {
   const std::string directory = directory_of(path);
   struct stat info {};
-  if (::stat(directory.c_str(), &info) != 0 && errno == ENOENT) make_log_directory(directory, owner);
+  if (::stat(directory.c_str(), &info) != 0 && errno == ENOENT)
+    make_log_directory(directory, owner);
   int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
   // A worker's user could plant a link in its own log directory and have root append anywhere.
-  if (::stat(directory.c_str(), &info) == 0 && ::geteuid() == 0 && info.st_uid != 0 && owner.change) flags |= O_NOFOLLOW;
+  if (::stat(directory.c_str(), &info) == 0 && ::geteuid() == 0 && info.st_uid != 0 && owner.change)
+    flags |= O_NOFOLLOW;
   struct stat before {};
   const bool existed = ::lstat(path.c_str(), &before) == 0;
   const int fd = ::open(path.c_str(), flags, kLogMode);

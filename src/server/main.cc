@@ -34,13 +34,16 @@ int test(const CommandLine& line) {
   }
   std::string message;
   if (configuration != nullptr) {
-    if (!line.quiet) std::fprintf(stderr, "corehttpd: the configuration file %s syntax is ok\n", line.path.c_str());
+    if (!line.quiet)
+      std::fprintf(stderr, "corehttpd: the configuration file %s syntax is ok\n",
+                   line.path.c_str());
     message = check_environment(*configuration);
     if (!message.empty()) std::fprintf(stderr, "corehttpd: [emerg] %s\n", message.c_str());
   }
   const bool right = configuration != nullptr && message.empty();
   if (!right || !line.quiet) {
-    std::fprintf(stderr, "corehttpd: configuration file %s test %s\n", line.path.c_str(), right ? "is successful" : "failed");
+    std::fprintf(stderr, "corehttpd: configuration file %s test %s\n", line.path.c_str(),
+                 right ? "is successful" : "failed");
   }
   if (right && line.action == CommandLine::Action::kDump) {
     auto text = conf::dump(options, diagnostics);
@@ -59,13 +62,17 @@ int send_signal(const CommandLine& line) {
   const std::string path = pid_path(*configuration);
   auto pid = read_pid_file(path);
   if (!pid) {
-    std::fprintf(stderr, "corehttpd: [error] %s \"%s\" failed (%d: %s)\n", pid.error().context, path.c_str(), pid.error().detail,
-                 std::strerror(pid.error().detail));
+    std::fprintf(stderr, "corehttpd: [error] %s \"%s\" failed (%d: %s)\n", pid.error().context,
+                 path.c_str(), pid.error().detail, std::strerror(pid.error().detail));
     return 1;
   }
-  const int signal = line.signal == "stop" ? SIGTERM : line.signal == "quit" ? SIGQUIT : line.signal == "reopen" ? SIGUSR1 : SIGHUP;
+  const int signal = line.signal == "stop"     ? SIGTERM
+                     : line.signal == "quit"   ? SIGQUIT
+                     : line.signal == "reopen" ? SIGUSR1
+                                               : SIGHUP;
   if (::kill(*pid, signal) == 0) return 0;
-  std::fprintf(stderr, "corehttpd: [alert] kill(%d, %d) failed (%d: %s)\n", *pid, signal, errno, std::strerror(errno));
+  std::fprintf(stderr, "corehttpd: [alert] kill(%d, %d) failed (%d: %s)\n", *pid, signal, errno,
+               std::strerror(errno));
   return 1;
 }
 
@@ -81,15 +88,24 @@ int main(int argc, char** argv) {
   }
   using Action = CommandLine::Action;
   switch (line->action) {
-    case Action::kHelp: std::fputs(usage(), stderr); return 0;
-    case Action::kVersion: return print_version(false);
-    case Action::kVersionLong: return print_version(true);
-    case Action::kDescribe: return describe(line->argument);
-    case Action::kReference: return write_reference(line->argument);
+    case Action::kHelp:
+      std::fputs(usage(), stderr);
+      return 0;
+    case Action::kVersion:
+      return print_version(false);
+    case Action::kVersionLong:
+      return print_version(true);
+    case Action::kDescribe:
+      return describe(line->argument);
+    case Action::kReference:
+      return write_reference(line->argument);
     case Action::kTest:
-    case Action::kDump: return test(*line);
-    case Action::kSignal: return send_signal(*line);
-    case Action::kServe: break;
+    case Action::kDump:
+      return test(*line);
+    case Action::kSignal:
+      return send_signal(*line);
+    case Action::kServe:
+      break;
   }
   Master master(*line);
   return master.run();

@@ -23,13 +23,15 @@
 namespace corehttpd::server {
 namespace {
 
-// A worker that lived shorter than this is replaced only after a pause, so that a crash at start does not spin.
+// A worker that lived shorter than this is replaced only after a pause, so that a crash at start
+// does not spin.
 constexpr Milliseconds kShortLife = 1000;
 constexpr Milliseconds kRespawnPause = 1000;
 
 std::string cause_of_end(int status) {
   if (WIFSIGNALED(status)) {
-    return "exited on signal " + std::to_string(WTERMSIG(status)) + (WCOREDUMP(status) ? " (core dumped)" : "");
+    return "exited on signal " + std::to_string(WTERMSIG(status)) +
+           (WCOREDUMP(status) ? " (core dumped)" : "");
   }
   return "exited with code " + std::to_string(WEXITSTATUS(status));
 }
@@ -43,7 +45,8 @@ std::string pid_path(const conf::Configuration& configuration) {
 
 Master::Master(const CommandLine& line) : line_(line), options_(load_options(line)) {
   sigemptyset(&waited_);
-  for (int signal : {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD, SIGALRM}) {
+  for (int signal :
+       {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD, SIGALRM}) {
     sigaddset(&waited_, signal);
   }
 }
@@ -64,11 +67,13 @@ int Master::run() {
   }
   pid_path_ = pid_path(*configuration_);
   if (auto written = write_pid_file(pid_path_); !written) {
-    log_errno(nullptr, LogLevel::kEmerg, written.error().detail, "{} of \"{}\" failed", written.error().context, pid_path_);
+    log_errno(nullptr, LogLevel::kEmerg, written.error().detail, "{} of \"{}\" failed",
+              written.error().context, pid_path_);
     return 1;
   }
   set_title("corehttpd: master process " + line_.path);
-  log(nullptr, LogLevel::kNotice, "corehttpd/{} started, {} workers", CORE_VERSION, wanted_workers());
+  log(nullptr, LogLevel::kNotice, "corehttpd/{} started, {} workers", CORE_VERSION,
+      wanted_workers());
   if (!start_workers()) stop(SIGTERM);
   while (!stopping_ || !children_.empty()) {
     timespec wait{1, 0};
@@ -97,13 +102,15 @@ bool Master::load_first() {
   return create_counters();
 }
 
-// Everything outside the process that a configuration needs. message says what failed; then nothing has changed.
+// Everything outside the process that a configuration needs. message says what failed; then nothing
+// has changed.
 bool Master::prepare(conf::Configuration& configuration, std::string& message) {
   auto identity = resolve_identity(configuration.root.get<ServerSettings>());
   if (!identity) {
     const auto& settings = configuration.root.get<ServerSettings>();
     message = std::string(identity.error().context) + " failed: no user or group \"" +
-              std::string(settings.user.empty() ? "www-data" : settings.user) + "\" \"" + std::string(settings.group) + "\"";
+              std::string(settings.user.empty() ? "www-data" : settings.user) + "\" \"" +
+              std::string(settings.group) + "\"";
     return false;
   }
   std::string failed;
@@ -117,7 +124,8 @@ bool Master::prepare(conf::Configuration& configuration, std::string& message) {
     close_logs(*files);
     return false;
   }
-  if (auto bound = sockets_.open(configuration.object<route::Tree>()->listeners(), failed); !bound) {
+  if (auto bound = sockets_.open(configuration.object<route::Tree>()->listeners(), failed);
+      !bound) {
     message = describe_failure(failed, bound.error());
     close_logs(*files);
     return false;
@@ -127,9 +135,11 @@ bool Master::prepare(conf::Configuration& configuration, std::string& message) {
 }
 
 bool Master::create_counters() {
-  auto segment = shm::Segment::create("corehttpd-counters", SharedCounters::kLayoutVersion, SharedCounters::data_bytes(), 0);
+  auto segment = shm::Segment::create("corehttpd-counters", SharedCounters::kLayoutVersion,
+                                      SharedCounters::data_bytes(), 0);
   if (!segment) {
-    log_errno(nullptr, LogLevel::kEmerg, segment.error().detail, "{} failed", segment.error().context);
+    log_errno(nullptr, LogLevel::kEmerg, segment.error().detail, "{} failed",
+              segment.error().context);
     return false;
   }
   counters_segment_ = std::move(*segment);
@@ -140,12 +150,18 @@ bool Master::create_counters() {
 int Master::run_alone() {
   pid_path_ = pid_path(*configuration_);
   if (auto written = write_pid_file(pid_path_); !written) {
-    log_errno(nullptr, LogLevel::kEmerg, written.error().detail, "{} of \"{}\" failed", written.error().context, pid_path_);
+    log_errno(nullptr, LogLevel::kEmerg, written.error().detail, "{} of \"{}\" failed",
+              written.error().context, pid_path_);
     return 1;
   }
   // Stays who it is: development only, as nginx documents it.
-  const WorkerSetup setup{*configuration_, sockets_.descriptors(configuration_->object<route::Tree>()->listeners()), *counters_,
-                          counters_->take_slot(), 0, Identity{}, -1};
+  const WorkerSetup setup{*configuration_,
+                          sockets_.descriptors(configuration_->object<route::Tree>()->listeners()),
+                          *counters_,
+                          counters_->take_slot(),
+                          0,
+                          Identity{},
+                          -1};
   const int status = run_worker(setup);
   sockets_.close_all();
   ::unlink(pid_path_.c_str());
@@ -168,7 +184,8 @@ bool Master::start_workers() {
 bool Master::start_worker(std::uint32_t number) {
   auto channel = make_channel();
   if (!channel) {
-    log_errno(nullptr, LogLevel::kAlert, channel.error().detail, "{} failed", channel.error().context);
+    log_errno(nullptr, LogLevel::kAlert, channel.error().detail, "{} failed",
+              channel.error().context);
     return false;
   }
   const std::uint32_t slot = counters_->take_slot();
@@ -192,10 +209,14 @@ bool Master::start_worker(std::uint32_t number) {
 }
 
 void Master::become_worker(std::uint32_t number, std::uint32_t slot, int channel) {
-  // Another worker's channel must not stay open here: its end of file tells that worker that the master is gone.
+  // Another worker's channel must not stay open here: its end of file tells that worker that the
+  // master is gone.
   for (const Child& child : children_) ::close(child.channel);
-  const WorkerSetup setup{*configuration_, sockets_.descriptors(configuration_->object<route::Tree>()->listeners()), *counters_,
-                          slot, number, identity_, channel};
+  const WorkerSetup setup{
+      *configuration_, sockets_.descriptors(configuration_->object<route::Tree>()->listeners()),
+      *counters_,      slot,
+      number,          identity_,
+      channel};
   ::_exit(run_worker(setup));
 }
 
@@ -204,7 +225,8 @@ void Master::reap() {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
     if (pid <= 0) return;
-    const auto found = std::find_if(children_.begin(), children_.end(), [&](const Child& c) { return c.pid == pid; });
+    const auto found = std::find_if(children_.begin(), children_.end(),
+                                    [&](const Child& c) { return c.pid == pid; });
     if (found == children_.end()) continue;
     const Child child = *found;
     children_.erase(found);
@@ -216,10 +238,13 @@ void Master::on_child_end(Child child, int status) {
   ::close(child.channel);
   counters_->release_slot(child.slot);
   const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  log(nullptr, clean ? LogLevel::kNotice : LogLevel::kAlert, "worker process {} {}", child.pid, cause_of_end(status));
+  log(nullptr, clean ? LogLevel::kNotice : LogLevel::kAlert, "worker process {} {}", child.pid,
+      cause_of_end(status));
   if (stopping_ || child.stopping || child.generation != generation_) return;
   if (WIFEXITED(status) && WEXITSTATUS(status) == kFatalExit) {
-    log(nullptr, LogLevel::kAlert, "worker process {} exited with fatal code {} and cannot be respawned", child.pid, kFatalExit);
+    log(nullptr, LogLevel::kAlert,
+        "worker process {} exited with fatal code {} and cannot be respawned", child.pid,
+        kFatalExit);
     exit_status_ = 1;
     if (children_.empty()) stop(SIGTERM);
     return;
@@ -239,7 +264,8 @@ void Master::respawn_due() {
     return true;
   });
   for (const Respawn& respawn : due) {
-    if (!start_worker(respawn.number)) respawns_.push_back({respawn.number, clock.now_ms() + kRespawnPause});
+    if (!start_worker(respawn.number))
+      respawns_.push_back({respawn.number, clock.now_ms() + kRespawnPause});
   }
 }
 
@@ -252,21 +278,29 @@ void Master::signal_workers(int signal, bool only_old) {
 }
 
 void Master::handle(int signal) {
-  if (signal != SIGCHLD && signal != SIGALRM) log(nullptr, LogLevel::kNotice, "signal {} received", ::strsignal(signal));
+  if (signal != SIGCHLD && signal != SIGALRM)
+    log(nullptr, LogLevel::kNotice, "signal {} received", ::strsignal(signal));
   switch (signal) {
     case SIGTERM:
-    case SIGINT: return stop(SIGTERM);
-    case SIGQUIT: return stop(SIGQUIT);
-    case SIGHUP: return stopping_ ? void() : reload();
-    case SIGUSR1: return reopen_logs();
+    case SIGINT:
+      return stop(SIGTERM);
+    case SIGQUIT:
+      return stop(SIGQUIT);
+    case SIGHUP:
+      return stopping_ ? void() : reload();
+    case SIGUSR1:
+      return reopen_logs();
     case SIGWINCH:
       if (configuration_->root.get<ServerSettings>().daemon) {
         paused_ = true;
         signal_workers(SIGQUIT, false);
       }
       return;
-    case SIGUSR2: return log(nullptr, LogLevel::kWarn, "upgrading the binary is not supported yet, the signal is ignored");
-    default: return;
+    case SIGUSR2:
+      return log(nullptr, LogLevel::kWarn,
+                 "upgrading the binary is not supported yet, the signal is ignored");
+    default:
+      return;
   }
 }
 
@@ -296,10 +330,12 @@ void Master::reload() {
   ++generation_;
   paused_ = false;
   respawns_.clear();
-  // Before the fork: new workers would hold what only the old generation uses, and a removed address would stay open.
+  // Before the fork: new workers would hold what only the old generation uses, and a removed
+  // address would stay open.
   sockets_.keep_only(configuration_->object<route::Tree>()->listeners());
   close_logs(*old->object<http::LogFiles>());
-  if (!start_workers()) log(nullptr, LogLevel::kAlert, "not all workers of the new configuration could be started");
+  if (!start_workers())
+    log(nullptr, LogLevel::kAlert, "not all workers of the new configuration could be started");
   signal_workers(SIGQUIT, true);
 }
 
@@ -314,9 +350,11 @@ void Master::reopen_logs() {
     ::dup3(*fd, file->fd, O_CLOEXEC);
     for (const Child& child : children_) {
       if (child.generation != generation_) continue;  // Its list of files is another; it ends soon.
-      if (auto sent = send_message(child.channel, {ChannelMessage::Type::kReopenLog, file->index}, *fd); !sent) {
-        log_errno(nullptr, LogLevel::kAlert, sent.error().detail, "worker process {} could not be told to reopen \"{}\"",
-                  child.pid, file->path);
+      if (auto sent =
+              send_message(child.channel, {ChannelMessage::Type::kReopenLog, file->index}, *fd);
+          !sent) {
+        log_errno(nullptr, LogLevel::kAlert, sent.error().detail,
+                  "worker process {} could not be told to reopen \"{}\"", child.pid, file->path);
       }
     }
     ::close(*fd);

@@ -1,4 +1,5 @@
-// The master: compiles the configuration, binds, opens logs, forks workers and replaces those that die; signals as nginx's.
+// The master: compiles the configuration, binds, opens logs, forks workers and replaces those that
+// die; signals as nginx's.
 #pragma once
 
 #include <csignal>
@@ -19,7 +20,8 @@ class Master {
  public:
   explicit Master(const CommandLine& line);
   ~Master();
-  // Serves until stopped; the process's exit status. Messages before the error log is open go to stderr.
+  // Serves until stopped; the process's exit status. Messages before the error log is open go to
+  // stderr.
   int run();
 
  private:
@@ -32,7 +34,10 @@ class Master {
     Milliseconds started_ms = 0;
     bool stopping = false;
   };
-  struct Respawn { std::uint32_t number; Milliseconds due_ms; };
+  struct Respawn {
+    std::uint32_t number;
+    Milliseconds due_ms;
+  };
 
   // Start.
   bool load_first();

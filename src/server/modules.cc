@@ -29,7 +29,8 @@
 namespace corehttpd::server {
 namespace {
 
-// Steps in the order in which those of one phase run. The content handlers that a location names come before what merely finds files.
+// Steps in the order in which those of one phase run. The content handlers that a location names
+// come before what merely finds files.
 std::span<const http::StepFactory> step_factories() {
   static const auto kFactories = [] {
     std::vector<http::StepFactory> list;
@@ -47,7 +48,7 @@ std::span<const http::StepFactory> step_factories() {
 
 std::span<const std::span<const expr::Variable>> variable_tables() {
   static const std::array kTables = {
-      expr::core_variables(),       assets::variables(),        upstream::upstream_variables(),
+      expr::core_variables(),        assets::variables(),          upstream::upstream_variables(),
       handlers::fastcgi_variables(), handlers::status_variables(),
   };
   return kTables;
@@ -60,8 +61,8 @@ void prepare(conf::Compiler& compiler) {
 
 }  // namespace
 
-// finish() runs in this order: programs are resolved (expr) before anything evaluates one, locations exist (route) before handlers look
-// at them.
+// finish() runs in this order: programs are resolved (expr) before anything evaluates one,
+// locations exist (route) before handlers look at them.
 std::span<const conf::Module* const> modules() {
   static const std::array kModules = {
       &server_module(),
@@ -89,7 +90,8 @@ std::span<const conf::Module* const> modules() {
 // nginx's order of header filters.
 std::span<const http::Transform* const> transforms() {
   static const std::array kTransforms = {
-      &transform::conditional(), &transform::fields(), &transform::charset(), &transform::gzip(), &transform::range(),
+      &transform::conditional(), &transform::fields(), &transform::charset(),
+      &transform::gzip(),        &transform::range(),
   };
   return kTransforms;
 }
@@ -102,9 +104,11 @@ struct DefaultLog {
 };
 
 void add_default_log(conf::Configuration& configuration, const std::string& error_log) {
-  if (configuration.root.get<http::CoreSettings>().error_log != nullptr || error_log == "stderr") return;
+  if (configuration.root.get<http::CoreSettings>().error_log != nullptr || error_log == "stderr")
+    return;
   std::string path = error_log.empty() ? kDefaultErrorLog : error_log;
-  if (error_log.empty() && ::access(path.substr(0, path.rfind('/')).c_str(), W_OK | X_OK) != 0) return;
+  if (error_log.empty() && ::access(path.substr(0, path.rfind('/')).c_str(), W_OK | X_OK) != 0)
+    return;
   auto* files = configuration.object<http::LogFiles>();
   auto* fallback = configuration.arena().make<DefaultLog>();
   const http::LogFile& file = files->add(configuration.arena(), path);
@@ -116,7 +120,9 @@ void add_default_log(conf::Configuration& configuration, const std::string& erro
 
 }  // namespace
 
-std::unique_ptr<conf::Configuration> load(const conf::Options& options, conf::Diagnostics& diagnostics, const std::string& error_log) {
+std::unique_ptr<conf::Configuration> load(const conf::Options& options,
+                                          conf::Diagnostics& diagnostics,
+                                          const std::string& error_log) {
   auto configuration = conf::compile(options, modules(), diagnostics, prepare);
   if (configuration == nullptr) return nullptr;
   if (configuration->object<http::LogFiles>() == nullptr) {

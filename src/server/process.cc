@@ -68,7 +68,8 @@ Result<Identity> resolve_identity(const ServerSettings& settings) {
 Result<> become(const Identity& identity) {
   if (!identity.change) return {};
   if (::setgid(identity.group) != 0) return std::unexpected(error_from_errno(errno, "setgid()"));
-  if (::initgroups(identity.name.c_str(), identity.group) != 0) return std::unexpected(error_from_errno(errno, "initgroups()"));
+  if (::initgroups(identity.name.c_str(), identity.group) != 0)
+    return std::unexpected(error_from_errno(errno, "initgroups()"));
   if (::setuid(identity.user) != 0) return std::unexpected(error_from_errno(errno, "setuid()"));
   // Keys and visitors' data are in memory: no core files and no ptrace by others of the same user.
   ::prctl(PR_SET_DUMPABLE, 0);
@@ -103,7 +104,8 @@ Result<> daemonize() {
 }
 
 Result<> write_pid_file(const std::string& path) {
-  // Written aside and renamed: whoever reads it never sees half a number, and a link in a folder of others is replaced, not followed.
+  // Written aside and renamed: whoever reads it never sees half a number, and a link in a folder of
+  // others is replaced, not followed.
   const std::string temporary = path + ".new";
   ::unlink(temporary.c_str());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -117,7 +119,8 @@ Result<> write_pid_file(const std::string& path) {
     ::unlink(temporary.c_str());
     return std::unexpected(error_from_errno(write_errno, "write()"));
   }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return std::unexpected(error_from_errno(errno, "rename()"));
+  if (::rename(temporary.c_str(), path.c_str()) != 0)
+    return std::unexpected(error_from_errno(errno, "rename()"));
   return {};
 }
 

@@ -12,25 +12,28 @@
 
 namespace corehttpd::server {
 
-// Remembers where argv and environ lie, so that set_title() can write over them. Before any environ change.
+// Remembers where argv and environ lie, so that set_title() can write over them. Before any environ
+// change.
 void init_title(int argc, char** argv);
 // "corehttpd: worker process", as ps shows it.
 void set_title(std::string_view title);
 
-// The user and groups that workers run as. resolved is false when we stay who we are (not started by root).
+// The user and groups that workers run as. resolved is false when we stay who we are (not started
+// by root).
 struct Identity {
   bool change = false;
   uid_t user = 0;
   gid_t group = 0;
   std::string name;
 };
-// The user directive, or www-data; kNotFound names what does not exist in context and is reported by the caller.
+// The user directive, or www-data; kNotFound names what does not exist in context and is reported
+// by the caller.
 Result<Identity> resolve_identity(const ServerSettings& settings);
 // Drops to identity for good, with the user's supplementary groups.
 Result<> become(const Identity& identity);
 
-// Raises the soft limit of descriptors: to wanted if it is not 0 (root may pass the hard limit), else to the hard limit.
-// Returns what is in force.
+// Raises the soft limit of descriptors: to wanted if it is not 0 (root may pass the hard limit),
+// else to the hard limit. Returns what is in force.
 std::uint64_t raise_descriptor_limit(std::uint64_t wanted);
 // fork, setsid, /dev/null on 0 and 1 (2 too unless keep_stderr). The parent exits with 0.
 Result<> daemonize();

@@ -42,7 +42,8 @@ bool set_affinity(const Setting& s) {
   for (std::size_t i = 0; i < s.words().size(); ++i) {
     const std::string_view word = s.word(i);
     if (word == "auto" && i == 0) continue;
-    if (word.find_first_not_of("01") != std::string_view::npos) return s.fail(i, "invalid character in CPU mask \"{}\"", word);
+    if (word.find_first_not_of("01") != std::string_view::npos)
+      return s.fail(i, "invalid character in CPU mask \"{}\"", word);
   }
   static_cast<S*>(s.settings)->pin_workers = true;
   return true;
@@ -64,34 +65,77 @@ bool set_priority(const Setting& s) {
 bool open_events(const Setting&) { return true; }
 
 constexpr Directive kDirectives[] = {
-    {.name = "daemon", .contexts = Context::kMain, .syntax = "on | off", .set = conf::set_flag<&S::daemon>,
-     .default_value = "on", .doc = "Whether the server becomes a background process."},
-    {.name = "events", .contexts = Context::kMain, .kind = Kind::kBlock, .arity = conf::exactly(0), .syntax = "{ ... }",
-     .set = open_events, .inherit = conf::Inherit::kNone, .doc = "Holds the directives that affect connection processing.",
+    {.name = "daemon",
+     .contexts = Context::kMain,
+     .syntax = "on | off",
+     .set = conf::set_flag<&S::daemon>,
+     .default_value = "on",
+     .doc = "Whether the server becomes a background process."},
+    {.name = "events",
+     .contexts = Context::kMain,
+     .kind = Kind::kBlock,
+     .arity = conf::exactly(0),
+     .syntax = "{ ... }",
+     .set = open_events,
+     .inherit = conf::Inherit::kNone,
+     .doc = "Holds the directives that affect connection processing.",
      .opens = Context::kEvents},
-    {.name = "master_process", .contexts = Context::kMain, .syntax = "on | off", .set = conf::set_flag<&S::master_process>,
-     .default_value = "on", .doc = "Whether workers are started; off is for development only."},
-    {.name = "pid", .contexts = Context::kMain, .syntax = "file", .set = conf::set_path<&S::pid_path>,
+    {.name = "master_process",
+     .contexts = Context::kMain,
+     .syntax = "on | off",
+     .set = conf::set_flag<&S::master_process>,
+     .default_value = "on",
+     .doc = "Whether workers are started; off is for development only."},
+    {.name = "pid",
+     .contexts = Context::kMain,
+     .syntax = "file",
+     .set = conf::set_path<&S::pid_path>,
      .doc = "File that stores the process ID of the master."},
-    {.name = "user", .contexts = Context::kMain, .arity = conf::between(1, 2), .syntax = "user [group]", .set = set_user,
-     .doc = "User and group of the workers. Without it they run as www-data, to which php-fpm's sockets belong, when the master is root."},
-    {.name = "worker_connections", .contexts = Context::kEvents, .syntax = "number",
+    {.name = "user",
+     .contexts = Context::kMain,
+     .arity = conf::between(1, 2),
+     .syntax = "user [group]",
+     .set = set_user,
+     .doc = "User and group of the workers. Without it they run as www-data, to which php-fpm's "
+            "sockets belong, when the master is root."},
+    {.name = "worker_connections",
+     .contexts = Context::kEvents,
+     .syntax = "number",
      .set = conf::set_number<&S::worker_connections, 1>,
      .doc = "Connections that one worker may hold. Without it the descriptor limit decides."},
-    {.name = "worker_cpu_affinity", .contexts = Context::kMain, .arity = conf::at_least(1), .syntax = "auto | cpumask ...",
-     .set = set_affinity, .doc = "Pins each worker to one of the available CPUs, in turn."},
-    {.name = "worker_priority", .contexts = Context::kMain, .syntax = "number", .set = set_priority, .default_value = "0",
+    {.name = "worker_cpu_affinity",
+     .contexts = Context::kMain,
+     .arity = conf::at_least(1),
+     .syntax = "auto | cpumask ...",
+     .set = set_affinity,
+     .doc = "Pins each worker to one of the available CPUs, in turn."},
+    {.name = "worker_priority",
+     .contexts = Context::kMain,
+     .syntax = "number",
+     .set = set_priority,
+     .default_value = "0",
      .doc = "Nice value of the workers, from -20 to 20."},
-    {.name = "worker_processes", .contexts = Context::kMain, .syntax = "number | auto", .set = set_worker_processes,
-     .default_value = "auto", .doc = "Number of workers; auto honours the affinity mask and the cgroup's CPU quota."},
-    {.name = "worker_rlimit_nofile", .contexts = Context::kMain, .syntax = "number",
+    {.name = "worker_processes",
+     .contexts = Context::kMain,
+     .syntax = "number | auto",
+     .set = set_worker_processes,
+     .default_value = "auto",
+     .doc = "Number of workers; auto honours the affinity mask and the cgroup's CPU quota."},
+    {.name = "worker_rlimit_nofile",
+     .contexts = Context::kMain,
+     .syntax = "number",
      .set = conf::set_number<&S::worker_rlimit_nofile, 1>,
      .doc = "Limit of open descriptors of a worker. Without it the hard limit is used."},
-    {.name = "worker_shutdown_timeout", .contexts = Context::kMain, .syntax = "time",
+    {.name = "worker_shutdown_timeout",
+     .contexts = Context::kMain,
+     .syntax = "time",
      .set = conf::set_time<&S::worker_shutdown_timeout>,
      .doc = "Time after which a worker that ends gracefully closes the connections still open."},
-    {.name = "working_directory", .contexts = Context::kMain, .syntax = "directory",
-     .set = conf::set_path<&S::working_directory>, .doc = "Current working directory of the workers."},
+    {.name = "working_directory",
+     .contexts = Context::kMain,
+     .syntax = "directory",
+     .set = conf::set_path<&S::working_directory>,
+     .doc = "Current working directory of the workers."},
 };
 static_assert(conf::well_formed(kDirectives));
 
@@ -102,7 +146,9 @@ double cgroup_cpus() {
   long quota = 0, period = 0;
   const int fields = std::fscanf(file, "%ld %ld", &quota, &period);
   std::fclose(file);
-  return fields == 2 && quota > 0 && period > 0 ? static_cast<double>(quota) / static_cast<double>(period) : 0;
+  return fields == 2 && quota > 0 && period > 0
+             ? static_cast<double>(quota) / static_cast<double>(period)
+             : 0;
 }
 
 }  // namespace
@@ -116,7 +162,8 @@ std::uint32_t available_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
   int cpus = ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  if (const double quota = cgroup_cpus(); quota > 0) cpus = std::min(cpus, static_cast<int>(std::ceil(quota)));
+  if (const double quota = cgroup_cpus(); quota > 0)
+    cpus = std::min(cpus, static_cast<int>(std::ceil(quota)));
   return static_cast<std::uint32_t>(std::max(cpus, 1));
 }
 

@@ -12,20 +12,21 @@ namespace corehttpd::server {
 struct ServerSettings {
   bool daemon = true;
   bool master_process = true;
-  std::uint32_t worker_processes = 1;     // 0: auto.
-  std::uint64_t worker_connections = 0;   // 0: what the descriptors allow.
-  std::uint64_t worker_rlimit_nofile = 0; // 0: the hard limit.
+  std::uint32_t worker_processes = 1;        // 0: auto.
+  std::uint64_t worker_connections = 0;      // 0: what the descriptors allow.
+  std::uint64_t worker_rlimit_nofile = 0;    // 0: the hard limit.
   Milliseconds worker_shutdown_timeout = 0;  // 0: none.
-  int worker_priority = 0;                // nice value, -20 to 20.
-  bool pin_workers = false;               // worker_cpu_affinity.
-  std::string_view user;                  // Empty: www-data when started by root, else ourselves.
-  std::string_view group;                 // Empty: the user's.
-  std::string_view pid_path;              // Empty: kDefaultPid.
+  int worker_priority = 0;                   // nice value, -20 to 20.
+  bool pin_workers = false;                  // worker_cpu_affinity.
+  std::string_view user;      // Empty: www-data when started by root, else ourselves.
+  std::string_view group;     // Empty: the user's.
+  std::string_view pid_path;  // Empty: kDefaultPid.
   std::string_view working_directory;
 };
 
 const conf::Module& server_module();
-// Workers that "worker_processes auto" means: the affinity mask, cut by the cgroup's CPU quota; at least 1.
+// Workers that "worker_processes auto" means: the affinity mask, cut by the cgroup's CPU quota; at
+// least 1.
 std::uint32_t available_cpus();
 
 }  // namespace corehttpd::server

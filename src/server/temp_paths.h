@@ -1,4 +1,5 @@
-// Directories for temporary files (request bodies, spooled responses): made by the master, owned by the workers.
+// Directories for temporary files (request bodies, spooled responses): made by the master, owned by
+// the workers.
 #pragma once
 
 #include <string>
@@ -8,7 +9,9 @@
 
 namespace corehttpd::server {
 
-// Creates what the configuration names and is missing, mode 0700. On failure failed names the directory.
-Result<> make_temp_directories(const conf::Configuration& configuration, const Identity& owner, std::string& failed);
+// Creates what the configuration names and is missing, mode 0700. On failure failed names the
+// directory.
+Result<> make_temp_directories(const conf::Configuration& configuration, const Identity& owner,
+                               std::string& failed);
 
 }  // namespace corehttpd::server

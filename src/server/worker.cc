@@ -11,8 +11,8 @@
 #include <csignal>
 #include <memory>
 
-#include "corehttpd/base/log.h"
 #include "corehttpd/assets/file_lookup.h"
+#include "corehttpd/base/log.h"
 #include "corehttpd/handlers/access_log.h"
 #include "corehttpd/handlers/error_page.h"
 #include "corehttpd/http/log_files.h"
@@ -73,11 +73,13 @@ void pin(std::uint32_t number) {
   }
 }
 
-// A quarter of the machine's memory for buffers, shared out to the workers; never less than 64 MiB each.
+// A quarter of the machine's memory for buffers, shared out to the workers; never less than 64 MiB
+// each.
 std::size_t block_budget(const ServerSettings& settings) {
   const auto pages = static_cast<std::size_t>(std::max(::sysconf(_SC_PHYS_PAGES), 1L));
   const auto page_bytes = static_cast<std::size_t>(std::max(::sysconf(_SC_PAGESIZE), 4096L));
-  const std::size_t workers = settings.worker_processes == 0 ? available_cpus() : settings.worker_processes;
+  const std::size_t workers =
+      settings.worker_processes == 0 ? available_cpus() : settings.worker_processes;
   constexpr std::size_t kBytesMin = std::size_t{64} * 1024 * 1024;
   return std::max(pages * page_bytes / 4 / workers, kBytesMin) / BlockPool::kBlockBytes;
 }
@@ -98,7 +100,8 @@ class Worker {
 
   template <class Base>
   struct Owned : Base {
-    Owned(void (*function)(Worker&), Worker& o) : Base(&Owned::call), function(function), owner(o) {}
+    Owned(void (*function)(Worker&), Worker& o)
+        : Base(&Owned::call), function(function), owner(o) {}
     static void call(Base& base) {
       auto& self = static_cast<Owned&>(base);
       self.function(self.owner);
@@ -108,7 +111,9 @@ class Worker {
   };
   struct ChannelPoll : io::Operation {
     explicit ChannelPoll(Worker& o)
-        : Operation([](io::Operation& op, int) { static_cast<ChannelPoll&>(op).owner.read_channel(); }), owner(o) {}
+        : Operation(
+              [](io::Operation& op, int) { static_cast<ChannelPoll&>(op).owner.read_channel(); }),
+          owner(o) {}
     Worker& owner;
   };
 
@@ -135,8 +140,15 @@ Worker::Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descripto
       log_files_(setup.configuration.object<http::LogFiles>()),
       access_log_(loop, *log_files_),
       files_(loop.clock()),
-      services_{loop, loop.turn(), loop.blocks(), loop.clock(), *setup.configuration.object<route::Tree>(), error_pages_,
-                access_log_, setup.counters, transforms()},
+      services_{loop,
+                loop.turn(),
+                loop.blocks(),
+                loop.clock(),
+                *setup.configuration.object<route::Tree>(),
+                error_pages_,
+                access_log_,
+                setup.counters,
+                transforms()},
       acceptors_(services_, connection_limit(descriptors)),
       emptied_([](Worker& w) { w.end_if_drained(); }, *this),
       shutdown_timer_([](Worker& w) { w.acceptors_.connections().close_now(); }, *this),
@@ -152,7 +164,8 @@ Worker::Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descripto
 std::size_t Worker::connection_limit(std::uint64_t descriptors) const {
   if (settings_.worker_connections != 0) return settings_.worker_connections;
   const std::uint64_t reserved = 64;
-  return static_cast<std::size_t>(descriptors > 2 * reserved ? (descriptors - reserved) / 2 : reserved);
+  return static_cast<std::size_t>(descriptors > 2 * reserved ? (descriptors - reserved) / 2
+                                                             : reserved);
 }
 
 int Worker::run() {
@@ -192,11 +205,12 @@ void Worker::start_draining() {
   acceptors_.when_stopped(&emptied_);
   acceptors_.connections().when_empty(&emptied_);
   acceptors_.connections().drain();
-  if (settings_.worker_shutdown_timeout > 0) loop_.schedule(shutdown_timer_, settings_.worker_shutdown_timeout);
+  if (settings_.worker_shutdown_timeout > 0)
+    loop_.schedule(shutdown_timer_, settings_.worker_shutdown_timeout);
 }
 
-// Asked again when it is so: the kernel may still hand over a connection after stop(), and one that changes its protocol is in no set
-// for a moment.
+// Asked again when it is so: the kernel may still hand over a connection after stop(), and one that
+// changes its protocol is in no set for a moment.
 void Worker::end_if_drained() {
   done_ = draining_ && acceptors_.stopped() && acceptors_.connections().empty();
 }
@@ -229,7 +243,8 @@ void Worker::read_channel() {
 void Worker::reopen(const ReceivedMessage& received) {
   if (received.fd < 0) return;
   const auto& files = log_files_->files();
-  if (received.message.type == ChannelMessage::Type::kReopenLog && received.message.index < files.size()) {
+  if (received.message.type == ChannelMessage::Type::kReopenLog &&
+      received.message.index < files.size()) {
     access_log_.flush_all();
     ::dup3(received.fd, files[received.message.index]->fd, O_CLOEXEC);
   }
@@ -240,7 +255,8 @@ void Worker::reopen(const ReceivedMessage& received) {
 void Worker::reopen_alone() {
   if (setup_.channel >= 0) return;
   for (const http::LogFile* file : log_files_->files()) {
-    const int fd = ::open(std::string(file->path).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    const int fd =
+        ::open(std::string(file->path).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
     if (fd < 0) continue;
     access_log_.flush_all();
     ::dup3(fd, file->fd, O_CLOEXEC);
@@ -254,29 +270,33 @@ int run_worker(const WorkerSetup& setup) {
   const auto& settings = setup.configuration.root.get<ServerSettings>();
   g_request = kNone;
   if (setup.channel >= 0) set_title("corehttpd: worker process");
-  if (settings.worker_priority != 0 && ::setpriority(PRIO_PROCESS, 0, settings.worker_priority) != 0) {
+  if (settings.worker_priority != 0 &&
+      ::setpriority(PRIO_PROCESS, 0, settings.worker_priority) != 0) {
     log_errno(nullptr, LogLevel::kAlert, errno, "setpriority({}) failed", settings.worker_priority);
   }
   const std::uint64_t descriptors = raise_descriptor_limit(settings.worker_rlimit_nofile);
   if (settings.pin_workers) pin(setup.number);
   if (auto dropped = become(setup.identity); !dropped) {
-    log_errno(nullptr, LogLevel::kEmerg, dropped.error().detail, "{} to \"{}\" failed", dropped.error().context,
-              setup.identity.name);
+    log_errno(nullptr, LogLevel::kEmerg, dropped.error().detail, "{} to \"{}\" failed",
+              dropped.error().context, setup.identity.name);
     return kFatalExit;
   }
-  if (!settings.working_directory.empty() && ::chdir(std::string(settings.working_directory).c_str()) != 0) {
+  if (!settings.working_directory.empty() &&
+      ::chdir(std::string(settings.working_directory).c_str()) != 0) {
     log_errno(nullptr, LogLevel::kAlert, errno, "chdir(\"{}\") failed", settings.working_directory);
   }
   io::RingOptions ring;
   ring.blocks_limit = block_budget(settings);
   auto loop = io::make_ring_loop(ring);
   if (!loop) {
-    log_errno(nullptr, LogLevel::kEmerg, loop.error().detail, "{}", io::explain_ring_failure(loop.error().detail));
+    log_errno(nullptr, LogLevel::kEmerg, loop.error().detail, "{}",
+              io::explain_ring_failure(loop.error().detail));
     return kFatalExit;
   }
   g_loop = loop->get();
   install_signals(setup.channel < 0);
-  // Never destroyed: everything is about to vanish with the process, and destructors would only add ways to crash.
+  // Never destroyed: everything is about to vanish with the process, and destructors would only add
+  // ways to crash.
   auto* worker = new Worker(setup, **loop, descriptors);
   const int status = worker->run();
   g_loop = nullptr;

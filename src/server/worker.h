@@ -16,12 +16,12 @@ inline constexpr int kFatalExit = 2;
 
 struct WorkerSetup {
   conf::Configuration& configuration;
-  std::vector<int> listeners;   // One descriptor per route::Tree::listeners().
+  std::vector<int> listeners;  // One descriptor per route::Tree::listeners().
   SharedCounters& counters;
   std::uint32_t counter_slot = 0;
-  std::uint32_t number = 0;     // From 0, within the generation.
+  std::uint32_t number = 0;  // From 0, within the generation.
   Identity identity;
-  int channel = -1;             // From the master; -1 without one (master_process off).
+  int channel = -1;  // From the master; -1 without one (master_process off).
 };
 
 // Never returns before the worker's end; the value is the process's exit status.

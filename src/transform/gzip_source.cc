@@ -46,11 +46,12 @@ class GzipSource final : public http::BodySource {
   ReadOutcome give(std::span<Segment> out, std::size_t bytes_max, Next next);
   bool block_full() const { return block_ && used_ == block_->capacity(); }
   bool has_output() const { return given_ < used_; }
+  void give_compressor_back();
   void release();
 
   http::BodySource& inner_;
   BlockPool& blocks_;
-  z_stream* stream_;
+  z_stream* stream_;  // nullptr: the member is complete, or gone_.
   std::array<Segment, 4> input_;
   std::size_t input_count_ = 0, input_at_ = 0;
   BlockRef block_;
@@ -59,18 +60,23 @@ class GzipSource final : public http::BodySource {
   State state_ = State::kOpen;
   bool dirty_ = false;  // Input has gone in since the last flush.
   bool inner_ended_ = false;
+  bool gone_ = false;  // Cancelled or failed.
 };
 
+void GzipSource::give_compressor_back() {
+  if (stream_ != nullptr) DeflatePool::instance().give_back(std::exchange(stream_, nullptr));
+}
+
 void GzipSource::release() {
-  if (stream_ == nullptr) return;
-  DeflatePool::instance().give_back(std::exchange(stream_, nullptr));
+  gone_ = true;
+  give_compressor_back();
   for (Segment& segment : input_) segment = Segment();
   block_.reset();
   used_ = given_ = 0;
 }
 
 Result<ReadOutcome> GzipSource::read(std::span<Segment> out, std::size_t bytes_max, http::Forms) {
-  if (stream_ == nullptr) return fail(Code::kInternal, "reading a compressed body that is gone");
+  if (gone_) return fail(Code::kInternal, "reading a compressed body that is gone");
   taken_ = 0;
   // Bytes left over from the last read are given first; the inner source is asked again in any case
   // before kBlocked is said, because it may have become ready meanwhile.
@@ -156,7 +162,11 @@ Result<void> GzipSource::compress(int flush) {
       ++input_at_;
     }
   }
-  if (result == Z_STREAM_END) state_ = State::kEnded;
+  if (result == Z_STREAM_END) {
+    // A slow client may take its time with the last block; the compressor is wanted elsewhere.
+    state_ = State::kEnded;
+    give_compressor_back();
+  }
   // Z_BUF_ERROR only says that there was nothing to do: an empty segment, or a flush already done.
   if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
     return fail(Code::kInternal, "deflate()", result);

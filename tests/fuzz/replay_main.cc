@@ -1,4 +1,5 @@
-// Runs a fuzzer's entry point over each file of a corpus directory, so that every input that once mattered stays a test.
+// Runs a fuzzer's entry point over each file of a corpus directory, so that every input that once
+// mattered stays a test.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -19,7 +19,7 @@ struct Weather {
   bool draining = false;    // A graceful end has begun.
   bool closed_now = false;  // The worker's patience was over: connections may break anywhere.
   bool leaps = false;
-  bool resets = false;       // Transfers find connections reset, the origin's too.
+  bool resets = false;  // Transfers find connections reset, the origin's too.
 };
 
 // An answer as received; names of fields are compared without case.
@@ -35,11 +35,19 @@ struct Answer {
   }
 };
 
+// The fields of an answer on one line, for messages.
+inline std::string shown(const Answer& answer) {
+  std::string text;
+  for (const auto& [name, value] : answer.fields) text += name + ": " + value + "; ";
+  return text;
+}
+
 // The head and, complete or not, the body are what they must be.
 inline void expect_head(const Case& made, const Answer& answer) {
   EXPECT_EQ(answer.status, made.want.status) << made.ask.target;
   for (const auto& [name, value] : made.want.fields) {
-    EXPECT_EQ(answer.field(name), value) << name << " of " << made.ask.target;
+    EXPECT_EQ(answer.field(name), value) << name << " of " << made.ask.method << " "
+                                         << made.ask.target << ", fields: " << shown(answer);
   }
 }
 inline void expect_answer(const Case& made, const Answer& answer, bool complete) {

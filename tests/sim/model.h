@@ -54,7 +54,9 @@ struct Want {
 inline std::string page_of(int status, bool of_transform = false) {
   const std::string title =
       // nginx's page says Found where its status line says Moved Temporarily.
-      fmt::format("{} {}", status, status == 302 ? std::string_view("Found") : http::reason_phrase(static_cast<std::uint16_t>(status)));
+      fmt::format("{} {}", status,
+                  status == 302 ? std::string_view("Found")
+                                : http::reason_phrase(static_cast<std::uint16_t>(status)));
   return "<html>\r\n<head><title>" + title + "</title></head>\r\n<body>\r\n<center><h1>" + title +
          "</h1></center>\r\n" + (of_transform ? "" : "<hr><center>corehttpd</center>\r\n") +
          "</body>\r\n</html>\r\n";

@@ -1,5 +1,6 @@
-// A bump allocator whose contents die together: one per exchange (request) and one per configuration. Objects with a destructor
-// get it run at reset, newest first. Not for anything that a kernel operation in flight may still write to or read from.
+// A bump allocator whose contents die together: one per exchange (request) and one per
+// configuration. Objects with a destructor get it run at reset, newest first. Not for anything that
+// a kernel operation in flight may still write to or read from.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@ namespace corehttpd {
 
 class Arena {
  public:
-  // chunk_bytes: size of each further chunk taken from malloc; larger single requests get a chunk of their own.
+  // chunk_bytes: size of each further chunk taken from malloc; larger single requests get a chunk
+  // of their own.
   explicit Arena(std::size_t chunk_bytes = 4096) : chunk_bytes_(chunk_bytes) {}
   // Starts in storage that the caller owns and that must outlive the arena.
   Arena(std::span<std::byte> first, std::size_t chunk_bytes);
@@ -23,17 +25,20 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   ~Arena() { reset(); }
 
-  // Never returns nullptr: malloc failing under the budget aborts (design §7). align is a power of two.
+  // Never returns nullptr: malloc failing under the budget aborts (design §7). align is a power of
+  // two.
   void* allocate(std::size_t bytes, std::size_t align = alignof(std::max_align_t)) {
     std::uintptr_t p = (reinterpret_cast<std::uintptr_t>(next_) + (align - 1)) & ~(align - 1);
-    if (p + bytes > reinterpret_cast<std::uintptr_t>(end_) || next_ == nullptr) return allocate_slow(bytes, align);
+    if (p + bytes > reinterpret_cast<std::uintptr_t>(end_) || next_ == nullptr)
+      return allocate_slow(bytes, align);
     next_ = reinterpret_cast<std::byte*>(p + bytes);
     return reinterpret_cast<void*>(p);
   }
   template <class T, class... Args>
   T* make(Args&&... args) {
     T* object = new (allocate(sizeof(T), alignof(T))) T(std::forward<Args>(args)...);
-    if constexpr (!std::is_trivially_destructible_v<T>) on_reset(object, [](void* p) { static_cast<T*>(p)->~T(); });
+    if constexpr (!std::is_trivially_destructible_v<T>)
+      on_reset(object, [](void* p) { static_cast<T*>(p)->~T(); });
     return object;
   }
   // Value-initialized; only for trivially destructible types.
@@ -61,8 +66,14 @@ class Arena {
   std::size_t chunk_bytes_total() const { return taken_; }
 
  private:
-  struct Chunk { Chunk* previous; };
-  struct Cleanup { Cleanup* previous; void* object; void (*function)(void*); };
+  struct Chunk {
+    Chunk* previous;
+  };
+  struct Cleanup {
+    Cleanup* previous;
+    void* object;
+    void (*function)(void*);
+  };
   void* allocate_slow(std::size_t bytes, std::size_t align);
 
   std::byte* next_ = nullptr;
@@ -75,7 +86,8 @@ class Arena {
   std::size_t taken_ = 0;
 };
 
-// A growing array in an arena, for trivially copyable items; growth leaves the old storage to the arena.
+// A growing array in an arena, for trivially copyable items; growth leaves the old storage to the
+// arena.
 template <class T>
 class ArenaVector {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -85,7 +97,9 @@ class ArenaVector {
     if (size_ == capacity_) grow(arena, capacity_ == 0 ? 8 : capacity_ * 2);
     data_[size_++] = item;
   }
-  void reserve(Arena& arena, std::size_t count) { if (count > capacity_) grow(arena, count); }
+  void reserve(Arena& arena, std::size_t count) {
+    if (count > capacity_) grow(arena, count);
+  }
   void clear() { size_ = 0; }
   void erase(std::size_t index) {
     for (std::size_t i = index + 1; i < size_; ++i) data_[i - 1] = data_[i];

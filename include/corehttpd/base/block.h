@@ -1,5 +1,6 @@
-// Refcounted buffers. BlockPool hands out blocks of one size and keeps a bounded number of free ones; Block::allocate makes one of
-// any size from malloc (cached file contents). Single-threaded: counts are plain integers, blocks never leave their worker.
+// Refcounted buffers. BlockPool hands out blocks of one size and keeps a bounded number of free
+// ones; Block::allocate makes one of any size from malloc (cached file contents). Single-threaded:
+// counts are plain integers, blocks never leave their worker.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,9 @@ class Block {
   std::size_t capacity() const { return capacity_; }
   bool unique() const { return references_ == 1; }
   void add_reference() { ++references_; }
-  void release() { if (--references_ == 0) destroy(); }
+  void release() {
+    if (--references_ == 0) destroy();
+  }
 
  private:
   friend class BlockPool;
@@ -40,10 +43,17 @@ class BlockRef {
   BlockRef() = default;
   // Takes over one reference.
   explicit BlockRef(Block* block) : block_(block) {}
-  BlockRef(const BlockRef& other) : block_(other.block_) { if (block_ != nullptr) block_->add_reference(); }
+  BlockRef(const BlockRef& other) : block_(other.block_) {
+    if (block_ != nullptr) block_->add_reference();
+  }
   BlockRef(BlockRef&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
-  BlockRef& operator=(BlockRef other) noexcept { std::swap(block_, other.block_); return *this; }
-  ~BlockRef() { if (block_ != nullptr) block_->release(); }
+  BlockRef& operator=(BlockRef other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~BlockRef() {
+    if (block_ != nullptr) block_->release();
+  }
   explicit operator bool() const { return block_ != nullptr; }
   Block* get() const { return block_; }
   Block* operator->() const { return block_; }
@@ -60,7 +70,8 @@ class BlockPool {
  public:
   static constexpr std::size_t kBlockBytes = 16 * 1024 - sizeof(Block);
   // limit: blocks out at one time (worker's budget); free_kept: how many unused ones are kept.
-  explicit BlockPool(std::size_t limit = SIZE_MAX, std::size_t free_kept = 256) : limit_(limit), free_kept_(free_kept) {}
+  explicit BlockPool(std::size_t limit = SIZE_MAX, std::size_t free_kept = 256)
+      : limit_(limit), free_kept_(free_kept) {}
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
   ~BlockPool();

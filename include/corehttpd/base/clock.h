@@ -1,5 +1,5 @@
-// Time as a worker sees it: read once per turn of the loop. Monotonic time drives timers and limits; the wall clock is for dates only,
-// and may jump.
+// Time as a worker sees it: read once per turn of the loop. Monotonic time drives timers and
+// limits; the wall clock is for dates only, and may jump.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Errors as values (design: no exceptions). An Error is 16 bytes, copies freely and owns nothing: its context is a
-// string literal. One switch per protocol maps it to a status, a close or a reset.
+// Errors as values (design: no exceptions). An Error is 16 bytes, copies freely and owns nothing:
+// its context is a string literal. One switch per protocol maps it to a status, a close or a reset.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ struct Error {
   Code code = Code::kInternal;
   Party party = Party::kSelf;
   std::int32_t detail = 0;
-  const char* context = "";  // A literal that says what was being done: "open()", "reading request head".
+  const char* context =
+      "";  // A literal that says what was being done: "open()", "reading request head".
 
   friend bool operator==(const Error&, const Error&) = default;
 };
@@ -44,8 +45,9 @@ inline std::unexpected<Error> fail(Code code, const char* context, std::int32_t 
   return std::unexpected(Error{code, party, detail, context});
 }
 
-// An Error from an errno value. ENOENT, ENOTDIR and ENAMETOOLONG become kNotFound; EACCES, EPERM and ELOOP kForbidden;
-// EMFILE, ENFILE, ENOMEM, ENOBUFS, ENOSPC kUnavailable; ECONNRESET and EPIPE kReset; the rest kSystem.
+// An Error from an errno value. ENOENT, ENOTDIR and ENAMETOOLONG become kNotFound; EACCES, EPERM
+// and ELOOP kForbidden; EMFILE, ENFILE, ENOMEM, ENOBUFS, ENOSPC kUnavailable; ECONNRESET and EPIPE
+// kReset; the rest kSystem.
 Error error_from_errno(int errno_value, const char* context);
 // The text of a code, for logs: "not found", "timed out".
 const char* to_string(Code code);
@@ -53,11 +55,11 @@ const char* to_string(Code code);
 }  // namespace corehttpd
 
 // Returns the error of a Result to our own caller, or yields its value.
-#define CORE_TRY(expression)                                             \
-  __extension__({                                                        \
-    auto core_try_result = (expression);                                 \
+#define CORE_TRY(expression)                                               \
+  __extension__({                                                          \
+    auto core_try_result = (expression);                                   \
     if (!core_try_result) return std::unexpected(core_try_result.error()); \
-    *std::move(core_try_result);                                         \
+    *std::move(core_try_result);                                           \
   })
 #define CORE_TRY_VOID(expression)                                          \
   do {                                                                     \

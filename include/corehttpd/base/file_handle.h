@@ -14,7 +14,9 @@ class FileHandle {
   FileHandle& operator=(const FileHandle&) = delete;
   int fd() const { return fd_; }
   void add_reference() { ++references_; }
-  void release() { if (--references_ == 0) delete this; }
+  void release() {
+    if (--references_ == 0) delete this;
+  }
 
  private:
   ~FileHandle();
@@ -28,10 +30,17 @@ class FileRef {
   // Takes over one reference.
   explicit FileRef(FileHandle* file) : file_(file) {}
   static FileRef adopt(int fd) { return FileRef(new FileHandle(fd)); }
-  FileRef(const FileRef& other) : file_(other.file_) { if (file_ != nullptr) file_->add_reference(); }
+  FileRef(const FileRef& other) : file_(other.file_) {
+    if (file_ != nullptr) file_->add_reference();
+  }
   FileRef(FileRef&& other) noexcept : file_(std::exchange(other.file_, nullptr)) {}
-  FileRef& operator=(FileRef other) noexcept { std::swap(file_, other.file_); return *this; }
-  ~FileRef() { if (file_ != nullptr) file_->release(); }
+  FileRef& operator=(FileRef other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  ~FileRef() {
+    if (file_ != nullptr) file_->release();
+  }
   explicit operator bool() const { return file_ != nullptr; }
   FileHandle* get() const { return file_; }
   FileHandle* operator->() const { return file_; }

@@ -1,5 +1,6 @@
-// An intrusive doubly linked list. Objects derive from ListHook (or hold one per list, told apart by Tag); the list owns nothing.
-// A hook unlinks itself when it is destroyed, so a list never holds a dead object.
+// An intrusive doubly linked list. Objects derive from ListHook (or hold one per list, told apart
+// by Tag); the list owns nothing. A hook unlinks itself when it is destroyed, so a list never holds
+// a dead object.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,8 @@ class ListHook {
   }
 
  private:
-  template <class T, class U> friend class List;
+  template <class T, class U>
+  friend class List;
   ListHook* prev_ = nullptr;
   ListHook* next_ = nullptr;
 };

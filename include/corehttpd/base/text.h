@@ -17,14 +17,16 @@ constexpr int hex_value(char c) {
   return l >= 'a' && l <= 'f' ? l - 'a' + 10 : -1;
 }
 bool equals_ignore_case(std::string_view a, std::string_view b);
-// Is token one of the comma-separated elements of list? Case ignored, blanks around elements ignored.
+// Is token one of the comma-separated elements of list? Case ignored, blanks around elements
+// ignored.
 bool list_contains(std::string_view list, std::string_view token);
 bool starts_with_ignore_case(std::string_view text, std::string_view prefix);
 // Blanks and tabs (RFC 9110 OWS) taken from both ends.
 std::string_view trim(std::string_view text);
 // Digits only, no sign; nothing on overflow of uint64.
 std::optional<std::uint64_t> parse_decimal(std::string_view text);
-// Next element of a comma-separated list, trimmed, with the comma consumed; quoted strings are kept whole. False at the end.
+// Next element of a comma-separated list, trimmed, with the comma consumed; quoted strings are kept
+// whole. False at the end.
 bool next_list_element(std::string_view& rest, std::string_view& element);
 // Edit distance, cut off at limit: for "did you mean".
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit);

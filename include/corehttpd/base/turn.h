@@ -1,5 +1,6 @@
-// Work to be done at the end of the current turn of the loop. What re-entrancy would make dangerous (a source becoming ready while
-// it is being read, an object that destroys itself in its own callback) is posted here instead. The loop owns the queue and runs it.
+// Work to be done at the end of the current turn of the loop. What re-entrancy would make dangerous
+// (a source becoming ready while it is being read, an object that destroys itself in its own
+// callback) is posted here instead. The loop owns the queue and runs it.
 #pragma once
 
 #include "corehttpd/base/list.h"
@@ -22,11 +23,16 @@ class TurnTask : public ListHook<TurnTag> {
 class TurnQueue {
  public:
   // Posting twice is once.
-  void post(TurnTask& task) { if (!task.linked()) tasks_.push_back(task); }
+  void post(TurnTask& task) {
+    if (!task.linked()) tasks_.push_back(task);
+  }
   // Posted last of all: destruction of objects that other tasks of this turn may still name.
-  void post_destroy(TurnTask& task) { if (!task.linked()) destroys_.push_back(task); }
+  void post_destroy(TurnTask& task) {
+    if (!task.linked()) destroys_.push_back(task);
+  }
   bool empty() const { return tasks_.empty() && destroys_.empty(); }
-  // Runs tasks, also those posted meanwhile up to a bound, then destroys. True if work is left for the next turn.
+  // Runs tasks, also those posted meanwhile up to a bound, then destroys. True if work is left for
+  // the next turn.
   bool run();
 
  private:

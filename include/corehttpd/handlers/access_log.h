@@ -1,5 +1,6 @@
-// access_log and log_format. Lines are gathered per turn of the loop and written by the ring, one write in flight per file; a slow or
-// full disk fills a bounded buffer, then lines are dropped, counted, and reported when it clears (design §8).
+// access_log and log_format. Lines are gathered per turn of the loop and written by the ring, one
+// write in flight per file; a slow or full disk fills a bounded buffer, then lines are dropped,
+// counted, and reported when it clears (design §8).
 #pragma once
 
 #include <cstdint>
@@ -27,17 +28,18 @@ struct LogFormat {
 // One access_log directive.
 struct AccessLogTarget {
   std::string_view path;
-  http::LogFile* file = nullptr;      // nullptr until finish() for the built-in default.
+  http::LogFile* file = nullptr;  // nullptr until finish() for the built-in default.
   const LogFormat* format = nullptr;
-  expr::Program condition;            // if=: logged unless it evaluates to "" or "0".
+  expr::Program condition;  // if=: logged unless it evaluates to "" or "0".
   bool conditional = false;
-  std::uint64_t buffer_bytes = 0;     // 0: written at the end of each turn.
-  Milliseconds flush = 0;             // With a buffer: the longest time that a line waits; 0: until it is full.
+  std::uint64_t buffer_bytes = 0;  // 0: written at the end of each turn.
+  Milliseconds flush =
+      0;  // With a buffer: the longest time that a line waits; 0: until it is full.
   AccessLogTarget* next = nullptr;
 };
 
 struct AccessLogSettings {
-  AccessLogTarget* first = nullptr;   // nullptr: off.
+  AccessLogTarget* first = nullptr;  // nullptr: off.
 };
 
 const conf::Module& access_log_module();
@@ -54,8 +56,8 @@ class AccessLog final : public http::RequestLog {
   AccessLog(io::Loop& loop, const http::LogFiles& files);
   ~AccessLog();
   void log(http::Exchange& exchange) override;
-  // Writes what is held back, blocking: before the worker ends. Also when a log file is about to be reopened, so that lines logged
-  // before the signal are in the old file.
+  // Writes what is held back, blocking: before the worker ends. Also when a log file is about to be
+  // reopened, so that lines logged before the signal are in the old file.
   void flush_all();
   // No write is under way: the worker may end.
   bool idle() const;

@@ -1,4 +1,5 @@
-// Directives of nginx's http core that protocols and the exchange need (client_*, keepalive_*, send_*, limits, error_log…).
+// Directives of nginx's http core that protocols and the exchange need (client_*, keepalive_*,
+// send_*, limits, error_log…).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ struct CoreSettings {
   Milliseconds client_header_timeout = 60'000;
   std::uint64_t client_header_buffer_size = 1024;
   std::uint32_t large_header_buffers_number = 4;
-  std::uint64_t large_header_buffers_size = 8192;   // One line may be this long (414 for the request line, 400 for a field, as nginx has it).
+  std::uint64_t large_header_buffers_size = 8192;  // One line may be this long (414 for the request
+                                                   // line, 400 for a field, as nginx has it).
   bool ignore_invalid_headers = true;
   bool underscores_in_headers = false;
   bool merge_slashes = true;
@@ -23,12 +25,17 @@ struct CoreSettings {
   Milliseconds client_body_timeout = 60'000;
   std::uint64_t client_body_buffer_size = 16 * 1024;
   std::uint64_t client_max_body_size = 1024 * 1024;  // 0: no limit.
-  std::string_view client_body_temp_path;            // A directory, absolute; empty: the server's default.
-  enum class BodyInFile : std::uint8_t { kOff, kOn, kClean } client_body_in_file_only = BodyInFile::kOff;
+  std::string_view client_body_temp_path;  // A directory, absolute; empty: the server's default.
+  enum class BodyInFile : std::uint8_t {
+    kOff,
+    kOn,
+    kClean
+  } client_body_in_file_only = BodyInFile::kOff;
   bool client_body_in_single_buffer = false;
   // Connections.
-  Milliseconds keepalive_timeout = 75'000;           // 0: no keep-alive.
-  Milliseconds keepalive_header_timeout = -1;        // Second argument: "Keep-Alive: timeout=N"; -1: not sent.
+  Milliseconds keepalive_timeout = 75'000;  // 0: no keep-alive.
+  Milliseconds keepalive_header_timeout =
+      -1;  // Second argument: "Keep-Alive: timeout=N"; -1: not sent.
   std::uint64_t keepalive_requests = 1000;
   Milliseconds keepalive_time = 3'600'000;
   Milliseconds send_timeout = 60'000;
@@ -46,14 +53,19 @@ struct CoreSettings {
   bool port_in_redirect = true;
   bool server_name_in_redirect = false;
   bool etag = true;
-  enum class IfModifiedSince : std::uint8_t { kOff, kExact, kBefore } if_modified_since = IfModifiedSince::kExact;
+  enum class IfModifiedSince : std::uint8_t {
+    kOff,
+    kExact,
+    kBefore
+  } if_modified_since = IfModifiedSince::kExact;
   std::uint64_t max_ranges = UINT64_MAX;
   bool internal = false;
-  // Set by the setters of fastcgi_pass and its like (nginx's auto_redirect): "/dir" is answered with a redirect to "/dir/" when this
-  // location is "/dir/". route clears it in every new location.
+  // Set by the setters of fastcgi_pass and its like (nginx's auto_redirect): "/dir" is answered
+  // with a redirect to "/dir/" when this location is "/dir/". route clears it in every new
+  // location.
   bool auto_redirect = false;
   // Logs.
-  const LogTarget* error_log = nullptr;              // nullptr: the process's.
+  const LogTarget* error_log = nullptr;  // nullptr: the process's.
   bool log_not_found = true;
   bool log_subrequest = false;
 };

@@ -1,10 +1,11 @@
-// One request and its response, whatever protocol carries it. Made and owned by the protocol stream (or a subrequest), owner of its
-// arena. Handlers see nothing else of the server.
+// One request and its response, whatever protocol carries it. Made and owned by the protocol stream
+// (or a subrequest), owner of its arena. Handlers see nothing else of the server.
 //
-// Life: the transport fills request() and calls start() → site and location are chosen, the pipeline runs → a step or the error
-// responder calls respond() → transforms → Transport::send_head() → the transport pulls the body → on_sent() → the access log →
-// the owner destroys the exchange at the end of the turn. If the client goes away: on_transport_lost(), which runs the abort hooks
-// of whatever suspended the exchange.
+// Life: the transport fills request() and calls start() → site and location are chosen, the
+// pipeline runs → a step or the error responder calls respond() → transforms →
+// Transport::send_head() → the transport pulls the body → on_sent() → the access log → the owner
+// destroys the exchange at the end of the turn. If the client goes away: on_transport_lost(), which
+// runs the abort hooks of whatever suspended the exchange.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ namespace corehttpd::http {
 
 struct AbortTag {};
 
-// Held by what suspended an exchange. on_abort means: the exchange is ending, forget it; its arena goes at the end of the turn.
-// Destroying the hook withdraws it.
+// Held by what suspended an exchange. on_abort means: the exchange is ending, forget it; its arena
+// goes at the end of the turn. Destroying the hook withdraws it.
 class AbortHook : public ListHook<AbortTag> {
  public:
   using OnAbort = void (*)(AbortHook&, const Error&);
@@ -39,10 +40,11 @@ class AbortHook : public ListHook<AbortTag> {
 class Exchange final : public LogContext {
  public:
   static constexpr std::size_t kInlineArenaBytes = 2048;
-  static constexpr int kUriChangesMax = 10;        // nginx: "rewrite or internal redirection cycle".
+  static constexpr int kUriChangesMax = 10;  // nginx: "rewrite or internal redirection cycle".
   static constexpr int kSubrequestDepthMax = 50;
 
-  Exchange(Services& services, Transport& transport, const ConnectionInfo& connection, Exchange* parent = nullptr);
+  Exchange(Services& services, Transport& transport, const ConnectionInfo& connection,
+           Exchange* parent = nullptr);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
   ~Exchange();
@@ -50,16 +52,23 @@ class Exchange final : public LogContext {
   // --- For the transport.
   // request() is complete. Chooses site and location and runs the pipeline.
   void start();
-  // The head could not be accepted: answers status (400, 414, 431, 501, 505…) through error_page. request() holds what was read.
+  // The head could not be accepted: answers status (400, 414, 431, 501, 505…) through error_page.
+  // request() holds what was read.
   void start_failed(std::uint16_t status);
-  // For subrequests: site and headers are the parent's, uri is set; runs from the server's rewrite phase.
+  // For subrequests: site and headers are the parent's, uri is set; runs from the server's rewrite
+  // phase.
   void start_internal(const Site& site);
   // The whole response was handed to the kernel (or dropped as configured): writes the log.
   void on_sent();
-  // The client is gone or the stream was reset: hooks, cancel of the source, log (499 if no status was decided yet). Idempotent.
+  // The client is gone or the stream was reset: hooks, cancel of the source, log (499 if no status
+  // was decided yet). Idempotent.
   void on_transport_lost(const Error& error);
-  // Bytes put on the wire for this response; add as they are sent. head: status line and fields as framed.
-  void add_sent(std::uint64_t head_bytes, std::uint64_t body_bytes) { bytes_sent_ += head_bytes + body_bytes; body_bytes_sent_ += body_bytes; }
+  // Bytes put on the wire for this response; add as they are sent. head: status line and fields as
+  // framed.
+  void add_sent(std::uint64_t head_bytes, std::uint64_t body_bytes) {
+    bytes_sent_ += head_bytes + body_bytes;
+    body_bytes_sent_ += body_bytes;
+  }
   bool finished() const { return finished_; }
   // All of the response was handed over, nothing broke: $request_completion.
   bool complete() const { return complete_; }
@@ -77,19 +86,25 @@ class Exchange final : public LogContext {
   Exchange* parent() const { return parent_; }
   Exchange& main() { return parent_ == nullptr ? *this : parent_->main(); }
   bool is_subrequest() const { return parent_ != nullptr; }
-  bool internal() const { return internal_; }   // Reached by an internal redirect, error_page, index, try_files or as a subrequest.
+  bool internal() const {
+    return internal_;
+  }  // Reached by an internal redirect, error_page, index, try_files or as a subrequest.
   void set_internal() { internal_ = true; }
   const Site& site() const { return *site_; }
   const Location* location() const { return location_; }
-  template <class S> const S& settings() const { return settings_.get<S>(); }
+  template <class S>
+  const S& settings() const {
+    return settings_.get<S>();
+  }
   const conf::SettingsView& settings_view() const { return settings_; }
   Milliseconds started_ms() const { return started_ms_; }
   std::int64_t started_wall_us() const { return started_wall_us_; }
   // The address access rules and logs go by: the peer's, or what real_ip made of it.
   const IpAddress& client() const { return client_; }
   void set_client(const IpAddress& address);
-  std::string_view client_text();   // Cached in the arena.
-  // Lower case, without port and trailing dot; what the site was selected by. $host falls back to the site's name.
+  std::string_view client_text();  // Cached in the arena.
+  // Lower case, without port and trailing dot; what the site was selected by. $host falls back to
+  // the site's name.
   std::string_view host() const { return host_; }
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   std::uint64_t body_bytes_sent() const { return body_bytes_sent_; }
@@ -101,15 +116,20 @@ class Exchange final : public LogContext {
   void set_uri(std::string_view uri) { uri_ = uri; }
   void set_args(std::string_view args) { args_ = args; }
 
-  // Captures of the last regex match, by number: captures()[1] is $1. Views into the subject, which must live in the arena.
+  // Captures of the last regex match, by number: captures()[1] is $1. Views into the subject, which
+  // must live in the arena.
   std::span<const std::string_view> captures() const { return captures_; }
   void set_captures(std::span<const std::string_view> captures) { captures_ = captures; }
 
   // Called by SiteSelector.
-  void set_location(const Location* location, const conf::SettingsView& settings) { location_ = location; settings_ = settings; }
+  void set_location(const Location* location, const conf::SettingsView& settings) {
+    location_ = location;
+    settings_ = settings;
+  }
 
-  // Called by a rewrite-phase step ("if") or by limit_except: the rest of the request is inner's business, whose pipeline, without
-  // rewrite steps of its own, takes the place of the steps that were still to run.
+  // Called by a rewrite-phase step ("if") or by limit_except: the rest of the request is inner's
+  // business, whose pipeline, without rewrite steps of its own, takes the place of the steps that
+  // were still to run.
   void enter_inner_location(const Location& inner) {
     set_location(&inner, inner.settings);
     pipeline_ = inner.pipeline;
@@ -117,21 +137,28 @@ class Exchange final : public LogContext {
   }
 
   // --- For steps.
-  // Sends the response head in response() and body (nullptr: none) through the transforms. Once per exchange.
+  // Sends the response head in response() and body (nullptr: none) through the transforms. Once per
+  // exchange.
   void respond(BodySource* body);
-  // Prepares an internal redirect; the step then returns StepOutcome::redirect() (or resumes with it). "@name" goes to a named location.
-  // uri and args must live in the arena. Method stays unless changed with set_method().
+  // Prepares an internal redirect; the step then returns StepOutcome::redirect() (or resumes with
+  // it). "@name" goes to a named location. uri and args must live in the arena. Method stays unless
+  // changed with set_method().
   void redirect(std::string_view uri, std::string_view args);
   void redirect_named(std::string_view name);
-  void set_method(Method method) { request_.method = method; request_.method_text = to_string(method); }
+  void set_method(Method method) {
+    request_.method = method;
+    request_.method_text = to_string(method);
+  }
   // Goes on after kSuspend, at the end of the turn. Exactly once per suspension.
   void resume(StepOutcome outcome);
-  // False when the next redirect would be one too many: the error responder then uses its built-in page.
+  // False when the next redirect would be one too many: the error responder then uses its built-in
+  // page.
   bool may_redirect() const { return uri_changes_ < kUriChangesMax; }
   // What suspends an exchange registers here.
   void on_abort(AbortHook& hook) { hooks_.push_back(hook); }
-  // The work is done for this client only: when it closes its side before the head was sent, that counts as going away, as with nginx's
-  // gateways. Without it a client may send its request, shut down its side and wait.
+  // The work is done for this client only: when it closes its side before the head was sent, that
+  // counts as going away, as with nginx's gateways. Without it a client may send its request, shut
+  // down its side and wait.
   void set_ends_with_client(bool on) { ends_with_client_ = on; }
   bool ends_with_client() const { return ends_with_client_ && !head_sent_ && !finished_; }
   // The status that error_page is being served for, so that it is kept; 0: none.
@@ -141,7 +168,8 @@ class Exchange final : public LogContext {
   // Something broke after the head was sent: ends the stream without a clean end.
   void reset(const Error& error);
 
-  // Per-request state of a module, made on first use, in the arena. Key: the type. internal redirects keep it.
+  // Per-request state of a module, made on first use, in the arena. Key: the type. internal
+  // redirects keep it.
   template <class T>
   T& state() {
     for (StateSlot* slot = states_; slot != nullptr; slot = slot->next) {
@@ -161,18 +189,27 @@ class Exchange final : public LogContext {
 
   // --- Error log of this location, with ", client: …, server: …, request: …, host: …".
   template <class... A>
-  void log(LogLevel level, int errno_value, fmt::format_string<A...> format, A&&... arguments) const {
+  void log(LogLevel level, int errno_value, fmt::format_string<A...> format,
+           A&&... arguments) const {
     log_in(log_target(), level, *this, errno_value, format, std::forward<A>(arguments)...);
   }
   const LogTarget* log_target() const;
-  // The origin that is being asked, as error log lines name it ("fastcgi://unix:/run/php.sock:"); lives as long as the exchange.
+  // The origin that is being asked, as error log lines name it ("fastcgi://unix:/run/php.sock:");
+  // lives as long as the exchange.
   void set_upstream_text(std::string_view text) { upstream_text_ = text; }
   void append_to(std::string& line) const override;
   std::uint64_t connection_number() const override { return connection_.number; }
 
  private:
-  template <class T> struct StateKey { static inline char key; };
-  struct StateSlot { StateSlot* next; const void* key; void* object; };
+  template <class T>
+  struct StateKey {
+    static inline char key;
+  };
+  struct StateSlot {
+    StateSlot* next;
+    const void* key;
+    void* object;
+  };
 
   bool choose_site();
   void enter_site();
@@ -211,10 +248,16 @@ class Exchange final : public LogContext {
   } resume_;
   Pipeline pipeline_;
   std::size_t step_ = 0;
-  enum class Stage : std::uint8_t { kNew, kServerRewrite, kLocation, kAnswered } stage_ = Stage::kNew;
+  enum class Stage : std::uint8_t {
+    kNew,
+    kServerRewrite,
+    kLocation,
+    kAnswered
+  } stage_ = Stage::kNew;
   std::uint16_t error_status_ = 0;
   std::uint8_t uri_changes_ = 0;
-  bool ends_with_client_ = false, internal_ = false, head_sent_ = false, finished_ = false, suspended_ = false, complete_ = false;
+  bool ends_with_client_ = false, internal_ = false, head_sent_ = false, finished_ = false,
+       suspended_ = false, complete_ = false;
   Milliseconds started_ms_ = 0;
   std::int64_t started_wall_us_ = 0;
   std::uint64_t bytes_sent_ = 0, body_bytes_sent_ = 0;

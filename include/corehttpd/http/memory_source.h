@@ -18,10 +18,12 @@ class StaticSource final : public BodySource {
   std::string_view text_;
 };
 
-// Owns a block with the text, so that the bytes outlive the exchange (a protocol may still be sending them when it is gone).
+// Owns a block with the text, so that the bytes outlive the exchange (a protocol may still be
+// sending them when it is gone).
 class BlockSource final : public BodySource {
  public:
-  BlockSource(BlockRef block, std::size_t length) : segment_(Segment::from_block(std::move(block), 0, length)) {}
+  BlockSource(BlockRef block, std::size_t length)
+      : segment_(Segment::from_block(std::move(block), 0, length)) {}
   Result<ReadOutcome> read(std::span<Segment> out, std::size_t bytes_max, Forms forms) override;
   void cancel() noexcept override { segment_ = Segment(); }
 

@@ -1,5 +1,5 @@
-// Steps: what a location does with a request. Stateless objects that read settings through Exchange::settings<T>(); per-request state
-// goes to Exchange::state<T>().
+// Steps: what a location does with a request. Stateless objects that read settings through
+// Exchange::settings<T>(); per-request state goes to Exchange::state<T>().
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,10 @@ struct StepOutcome {
   enum class Kind : std::uint8_t {
     kContinue,  // Go on with the next step; from a content step: declined.
     kAnswered,  // Exchange::respond() was called; the pipeline is over.
-    kRelocate,  // The URI was rewritten: look for the location again (at most 10 times per request), run from its first step.
-    kRedirect,  // Exchange::redirect…() was called (internal redirect): as kRelocate, from the server's rewrite phase on.
+    kRelocate,  // The URI was rewritten: look for the location again (at most 10 times per
+                // request), run from its first step.
+    kRedirect,  // Exchange::redirect…() was called (internal redirect): as kRelocate, from the
+                // server's rewrite phase on.
     kFail,      // Answer with status, through error_page.
     kSuspend,   // Exchange::resume() will be called.
   };
@@ -37,28 +39,41 @@ struct StepOutcome {
 
 class Step {
  public:
-  // After kSuspend the exchange goes on with the outcome given to resume(); run() is not called a second time.
+  // After kSuspend the exchange goes on with the outcome given to resume(); run() is not called a
+  // second time.
   virtual StepOutcome run(Exchange& exchange) const = 0;
 
  protected:
   ~Step() = default;
 };
 
-// nginx's phases, in order. server-level rewrite steps make up Site::rewrite; all others belong to locations.
-enum class Phase : std::uint8_t { kPostRead, kServerRewrite, kRewrite, kPreaccess, kAccess, kPrecontent, kContent };
+// nginx's phases, in order. server-level rewrite steps make up Site::rewrite; all others belong to
+// locations.
+enum class Phase : std::uint8_t {
+  kPostRead,
+  kServerRewrite,
+  kRewrite,
+  kPreaccess,
+  kAccess,
+  kPrecontent,
+  kContent
+};
 
-// How a module puts a step into locations: make() is asked for each location when the configuration is compiled and yields nullptr
-// where the settings do not ask for it. Steps of one phase come in the order of the server's list.
+// How a module puts a step into locations: make() is asked for each location when the configuration
+// is compiled and yields nullptr where the settings do not ask for it. Steps of one phase come in
+// the order of the server's list.
 struct StepFactory {
   Phase phase;
   const Step* (*make)(const conf::SettingsView& settings, Arena& arena);
 };
 
-// Decorates responses, in the order of the server's static list (nginx's filter order: conditional, fields, charset, gzip, range).
+// Decorates responses, in the order of the server's static list (nginx's filter order: conditional,
+// fields, charset, gzip, range).
 class Transform {
  public:
-  // May change exchange.response() and return another source that reads body; return body itself to leave it. body may be nullptr.
-  // Dropping a body: body->cancel() and return nullptr. Called before any source has been read.
+  // May change exchange.response() and return another source that reads body; return body itself to
+  // leave it. body may be nullptr. Dropping a body: body->cancel() and return nullptr. Called
+  // before any source has been read.
   virtual BodySource* apply(Exchange& exchange, BodySource* body) const = 0;
 
  protected:

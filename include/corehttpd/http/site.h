@@ -1,4 +1,5 @@
-// What the router gives to the rest: endpoints, sites, locations. Made when the configuration is compiled, immutable after.
+// What the router gives to the rest: endpoints, sites, locations. Made when the configuration is
+// compiled, immutable after.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace corehttpd::http {
 class Exchange;
 class Step;
 
-// Steps of a location (or of a server's rewrite phase) in nginx's phase order. Only what is configured is in it.
+// Steps of a location (or of a server's rewrite phase) in nginx's phase order. Only what is
+// configured is in it.
 struct Pipeline {
   std::span<const Step* const> steps;
 };
@@ -21,33 +23,36 @@ struct Pipeline {
 struct Location {
   conf::SettingsView settings;
   Pipeline pipeline;
-  std::string_view name;      // As written: "/images/", "@php"; for logs and $document_root-like needs.
-  bool exact = false;         // "=".
-  bool regex = false;         // "~" or "~*": the match has captures.
-  bool named = false;         // "@".
-  bool internal = false;      // The internal directive.
+  std::string_view name;  // As written: "/images/", "@php"; for logs and $document_root-like needs.
+  bool exact = false;     // "=".
+  bool regex = false;     // "~" or "~*": the match has captures.
+  bool named = false;     // "@".
+  bool internal = false;  // The internal directive.
 };
 
 struct Site {
-  conf::SettingsView settings;   // Of the server block.
-  Pipeline rewrite;              // Server-level rewrite-phase steps; run before a location is looked for.
-  std::string_view name;         // First server_name: $server_name, logs.
+  conf::SettingsView settings;  // Of the server block.
+  Pipeline rewrite;       // Server-level rewrite-phase steps; run before a location is looked for.
+  std::string_view name;  // First server_name: $server_name, logs.
 };
 
 // A listening address and what was said of it.
 struct Endpoint {
-  IpAddress address;             // kUnix for unix sockets.
-  std::string_view text;         // "0.0.0.0:80", "unix:/run/x": $server_addr falls back to it.
+  IpAddress address;      // kUnix for unix sockets.
+  std::string_view text;  // "0.0.0.0:80", "unix:/run/x": $server_addr falls back to it.
   bool tls = false;
-  bool http2 = false;            // h2 with prior knowledge is recognized on cleartext endpoints (design: on by default there too).
+  bool http2 = false;  // h2 with prior knowledge is recognized on cleartext endpoints (design: on
+                       // by default there too).
   bool proxy_protocol = false;
-  std::uint32_t index = 0;       // Place among the configuration's endpoints: the router's key.
+  std::uint32_t index = 0;  // Place among the configuration's endpoints: the router's key.
 };
 
 enum class LocationMatch : std::uint8_t {
-  kFound,          // Exchange::location() is set.
-  kNone,           // No location at all matches: the server block's own settings and content steps apply (also set).
-  kAddSlash,       // nginx's auto redirect: "location /dir/ { *_pass }" asked as "/dir": 301 to the name with slash.
+  kFound,     // Exchange::location() is set.
+  kNone,      // No location at all matches: the server block's own settings and content steps apply
+              // (also set).
+  kAddSlash,  // nginx's auto redirect: "location /dir/ { *_pass }" asked as "/dir": 301 to the name
+              // with slash.
 };
 
 // Implemented by route, called by Exchange.
@@ -55,8 +60,10 @@ class SiteSelector {
  public:
   // Before a host is known: limits of reading a head come from here.
   virtual const Site& default_site(const Endpoint& endpoint) const = 0;
-  // host: lower case, without port and trailing dot; may be empty. Sets captures of a regex server name on the exchange.
-  virtual const Site& select_site(const Endpoint& endpoint, std::string_view host, Exchange& exchange) const = 0;
+  // host: lower case, without port and trailing dot; may be empty. Sets captures of a regex server
+  // name on the exchange.
+  virtual const Site& select_site(const Endpoint& endpoint, std::string_view host,
+                                  Exchange& exchange) const = 0;
   // By exchange.uri(). Calls exchange.set_location().
   virtual LocationMatch find_location(Exchange& exchange) const = 0;
   // "@name" of the exchange's site; false if there is none.

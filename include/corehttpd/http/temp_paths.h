@@ -1,5 +1,6 @@
-// The directories that a configuration wants for temporary files (client_body_temp_path, fastcgi_temp_path…). An object of the
-// configuration; the master makes them before it forks, owned by the workers' user.
+// The directories that a configuration wants for temporary files (client_body_temp_path,
+// fastcgi_temp_path…). An object of the configuration; the master makes them before it forks, owned
+// by the workers' user.
 #pragma once
 
 #include <string_view>
@@ -14,7 +15,8 @@ class TempPaths {
  public:
   // absolute_path lives in the configuration.
   void add(std::string_view absolute_path) {
-    for (std::string_view known : paths_) if (known == absolute_path) return;
+    for (std::string_view known : paths_)
+      if (known == absolute_path) return;
     paths_.push_back(absolute_path);
   }
   const std::vector<std::string_view>& paths() const { return paths_; }

@@ -1,4 +1,5 @@
-// What a protocol stream offers to the exchange it carries: h1::Connection, h2::Stream, SubrequestTransport.
+// What a protocol stream offers to the exchange it carries: h1::Connection, h2::Stream,
+// SubrequestTransport.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,8 @@ struct Endpoint;
 class TlsInfo;
 
 struct ConnectionInfo {
-  std::uint64_t number = 0;      // *N in logs, $connection.
-  std::uint64_t requests = 0;    // $connection_requests.
+  std::uint64_t number = 0;    // *N in logs, $connection.
+  std::uint64_t requests = 0;  // $connection_requests.
   IpAddress peer;
   IpAddress local;
   const Endpoint* endpoint = nullptr;
@@ -27,19 +28,21 @@ struct ConnectionInfo {
   Milliseconds accepted_ms = 0;  // Monotonic; for $connection_time and keepalive_time.
 };
 
-// Contract with Exchange: exactly one send_head() per exchange (after any informational ones), then the transport pulls the body
-// and finally calls Exchange::on_sent() or Exchange::on_transport_lost(). Calls only mark; the work is done at the end of the turn or,
-// where it is safe, at once. None of them calls back into the exchange before returning.
+// Contract with Exchange: exactly one send_head() per exchange (after any informational ones), then
+// the transport pulls the body and finally calls Exchange::on_sent() or
+// Exchange::on_transport_lost(). Calls only mark; the work is done at the end of the turn or, where
+// it is safe, at once. None of them calls back into the exchange before returning.
 class Transport {
  public:
   virtual void send_informational(std::uint16_t status, const FieldList& fields) = 0;
-  // head is exchange.response(); body nullptr: no body follows (content_length still goes out, for HEAD).
-  // The transport chooses the framing: length if known, else chunked or end of stream or close.
+  // head is exchange.response(); body nullptr: no body follows (content_length still goes out, for
+  // HEAD). The transport chooses the framing: length if known, else chunked or end of stream or
+  // close.
   virtual void send_head(const ResponseHead& head, BodySource* body) = 0;
   // A source that said kBlocked has something to say.
   virtual void body_ready() = 0;
-  // The sink wants bytes more of the request body. The first grant sends 100 (Continue) if that is expected.
-  // A body that nobody asked for is discarded or cut by the transport after the response.
+  // The sink wants bytes more of the request body. The first grant sends 100 (Continue) if that is
+  // expected. A body that nobody asked for is discarded or cut by the transport after the response.
   virtual void grant(std::size_t bytes) = 0;
   // Ends the stream at once without a clean end: h1 closes, h2 and h3 RST_STREAM.
   virtual void reset(const Error& error) = 0;

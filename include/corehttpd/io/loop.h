@@ -76,8 +76,9 @@ class ReceiveState : public ListHook<ReadyTag> {
   ~ReceiveState();
   bool idle() const { return phase_ == Phase::kOff && !linked(); }
   bool armed() const { return wish_ != Wish::kNothing; }
-  // What was kept after a stop, for another reader of the descriptor than the receiver (a connection handed to another protocol): take is
-  // called with each piece, oldest first, and it is forgotten. Only when idle().
+  // What was kept after a stop, for another reader of the descriptor than the receiver (a
+  // connection handed to another protocol): take is called with each piece, oldest first, and it is
+  // forgotten. Only when idle().
   using Take = void (*)(void* context, std::span<const std::byte> data);
   void take_parked(void* context, Take take);
   // The owner, for stopped.

@@ -38,7 +38,7 @@ struct GzipSettings {
   bool disable_msie6 = false;  // "msie6": MSIE 4 to 6, but 6 with SV1.
   int level = 1;               // 1 to 9.
   std::uint16_t proxied = kOff;
-  bool http10 = false;         // gzip_http_version 1.0: answers to HTTP/1.0 as well.
+  bool http10 = false;            // gzip_http_version 1.0: answers to HTTP/1.0 as well.
   std::uint64_t min_length = 20;  // Of bodies whose length is known.
   std::span<const std::string_view> types;
   std::span<const expr::Regex* const> disable;  // User agents.

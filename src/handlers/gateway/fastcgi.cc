@@ -52,8 +52,9 @@ bool set_index(const conf::Setting& s) {
 }
 
 bool set_split_path_info(const conf::Setting& s) {
-  // A dot matches a line feed as well: "/index.php/PHP%0Ainfo.php" must be split like any other path, not become the name of a script
-  // with an empty PATH_INFO. Verbs ("(*UTF)") have to stay at the front.
+  // A dot matches a line feed as well: "/index.php/PHP%0Ainfo.php" must be split like any other
+  // path, not become the name of a script with an empty PATH_INFO. Verbs ("(*UTF)") have to stay at
+  // the front.
   const bool has_verb = s.word(0).starts_with("(*");
   const std::string_view pattern = has_verb ? s.word(0) : s.arena().concat("(?s)", s.word(0));
   const expr::Regex* regex = expr::Regex::compile(s, 0, pattern, false);

@@ -136,8 +136,8 @@ bool Parser::read_request_line() {
   request_.request_line = {at_, static_cast<std::size_t>(stop - at_)};
   if (ending == 0) {
     // The log shows the whole line, whatever is in it: a TLS hello on a cleartext port, mostly.
-    const char* newline = static_cast<const char*>(
-        std::memchr(stop, '\n', static_cast<std::size_t>(end_ - stop)));
+    const char* newline =
+        static_cast<const char*>(std::memchr(stop, '\n', static_cast<std::size_t>(end_ - stop)));
     if (newline == nullptr) newline = end_;
     if (newline != stop && newline[-1] == '\r') --newline;
     request_.request_line = {at_, static_cast<std::size_t>(newline - at_)};

@@ -216,7 +216,8 @@ Segment Request::chunk_frame(std::size_t bytes, bool last) {
   return segment;
 }
 
-// Nothing follows at once: a client that hands a chunk on when it has seen its end must not wait for the next.
+// Nothing follows at once: a client that hands a chunk on when it has seen its end must not wait
+// for the next.
 void Request::close_chunk() {
   output.push(Segment::from_static("\r\n"));
   chunk_open_ = false;

@@ -71,7 +71,8 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   int on_begin_headers(const nghttp2_frame& frame);
   int on_frame(const nghttp2_frame& frame);
   int on_frame_sent(const nghttp2_frame& frame);
-  // Whose request head is being received; saves a look-up per field. nullptr: it has gone meanwhile.
+  // Whose request head is being received; saves a look-up per field. nullptr: it has gone
+  // meanwhile.
   Stream* header_stream() const { return header_stream_; }
   void on_invalid_frame(const nghttp2_frame& frame);
   int on_data_frame(const std::uint8_t* header, std::size_t length);
@@ -167,7 +168,7 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   Milliseconds final_goaway_ms_ = 0;
   Milliseconds linger_until_ms_ = 0;
   std::size_t lingered_bytes_ = 0;
-  std::uint64_t head_bytes_ = 0;        // Frames of the header block that comes in, as received.
+  std::uint64_t head_bytes_ = 0;  // Frames of the header block that comes in, as received.
   bool preface_seen_ = false;
   bool abusive_ = false;
   bool drain_asked_ = false;

@@ -96,8 +96,9 @@ void Stream::on_head_complete(bool end_of_stream, std::uint64_t frame_bytes) {
   }
 }
 
-// RFC 9218's default, one response after the other, is meant for browsers, which say what they want. To a client that says nothing (a
-// proxy with many visitors behind one connection, say) a small response must not wait for a large download.
+// RFC 9218's default, one response after the other, is meant for browsers, which say what they
+// want. To a client that says nothing (a proxy with many visitors behind one connection, say) a
+// small response must not wait for a large download.
 void Stream::share_fairly() {
   const nghttp2_extpri fair = {.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
   nghttp2_session_change_extpri_stream_priority(owner_.session(), id_, &fair, 0);

@@ -1,5 +1,5 @@
-// The example of CONTRIBUTING.md, compiled and run as it stands there: a new directive is a field and
-// a row. The guide's code blocks are compared with this file, so that they stay true.
+// The example of CONTRIBUTING.md, compiled and run as it stands there: a new directive is a field
+// and a row. The guide's code blocks are compared with this file, so that they stay true.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -69,20 +69,22 @@ TEST(WorkedExample, FieldAndRowAreAllThatItTakes) {
                                        conf::Options{}, kModules, diagnostics);
   ASSERT_NE(made, nullptr) << diagnostics.format_all();
   ASSERT_EQ(blocks.size(), 3u);
-  EXPECT_FALSE(made->root.get<GreetingSettings>().greeting);           // The default.
-  EXPECT_TRUE(blocks[0]->view().get<GreetingSettings>().greeting);     // Set.
-  EXPECT_TRUE(blocks[1]->view().get<GreetingSettings>().greeting);     // Inherited.
-  EXPECT_FALSE(blocks[2]->view().get<GreetingSettings>().greeting);    // Overridden.
+  EXPECT_FALSE(made->root.get<GreetingSettings>().greeting);         // The default.
+  EXPECT_TRUE(blocks[0]->view().get<GreetingSettings>().greeting);   // Set.
+  EXPECT_TRUE(blocks[1]->view().get<GreetingSettings>().greeting);   // Inherited.
+  EXPECT_FALSE(blocks[2]->view().get<GreetingSettings>().greeting);  // Overridden.
 }
 
 TEST(WorkedExample, MistakesAreExplained) {
-  for (const auto& [text, message] : {std::pair{"http { greeting maybe; }", "invalid value \"maybe\""},
-                                      std::pair{"greeting on;", "not allowed here"},
-                                      std::pair{"http { greting on; }", "unknown directive \"greting\""},
-                                      std::pair{"http { greeting on; greeting on; }", "is duplicate"}}) {
+  for (const auto& [text, message] :
+       {std::pair{"http { greeting maybe; }", "invalid value \"maybe\""},
+        std::pair{"greeting on;", "not allowed here"},
+        std::pair{"http { greting on; }", "unknown directive \"greting\""},
+        std::pair{"http { greeting on; greeting on; }", "is duplicate"}}) {
     conf::Diagnostics diagnostics;
     EXPECT_EQ(conf::compile_text(text, conf::Options{}, kModules, diagnostics), nullptr) << text;
-    EXPECT_NE(diagnostics.format_all().find(message), std::string::npos) << diagnostics.format_all();
+    EXPECT_NE(diagnostics.format_all().find(message), std::string::npos)
+        << diagnostics.format_all();
   }
 }
 

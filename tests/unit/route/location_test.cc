@@ -139,7 +139,7 @@ TEST(Location, AutoRedirectAddsTheSlash) {
   EXPECT_EQ(sites.get("/both"), "200 exact");
   EXPECT_EQ(sites.get("/x"), "200 x");
   // Decided before any regex, as in nginx.
-  EXPECT_EQ(sites.get("/r.re"), "301 -> /r.re/");
+  EXPECT_EQ(sites.get("/r.re"), "301 -> http://h/r.re/");
 }
 
 TEST(Location, InternalOnesAreNotForClients) {

@@ -156,11 +156,11 @@ TEST(H1Connection, ChunksArriveAsTheyComeAndTrailersLast) {
   EXPECT_TRUE(peer.arrived().ends_with("\r\n\r\n"));
   peer.take();
   site.run_for(100);
-  EXPECT_EQ(peer.take(), "11\r\n0123456789abcdefX");
+  EXPECT_EQ(peer.take(), "11\r\n0123456789abcdefX\r\n");
   site.run_for(100);
-  EXPECT_EQ(peer.take(), "\r\n11\r\n0123456789abcdefX");
+  EXPECT_EQ(peer.take(), "11\r\n0123456789abcdefX\r\n");
   site.run_for(100);
-  EXPECT_EQ(peer.take(), "\r\n0\r\nX-Sum: 7\r\n\r\n");
+  EXPECT_EQ(peer.take(), "0\r\nX-Sum: 7\r\n\r\n");
   EXPECT_FALSE(peer.ended());
 }
 
@@ -168,7 +168,7 @@ TEST(H1Connection, FailingSourceEndsWithoutACleanEnd) {
   TestSite site;
   auto& peer = site.talk("GET /break HTTP/1.1\r\nHost: a\r\n\r\n");
   site.run_for(1000);
-  EXPECT_TRUE(peer.arrived().ends_with("11\r\n0123456789abcdefX"));
+  EXPECT_TRUE(peer.arrived().ends_with("11\r\n0123456789abcdefX\r\n"));
   EXPECT_TRUE(peer.ended());
   EXPECT_EQ(site.log.lines.size(), 1u);
 }
