@@ -4,6 +4,7 @@ Everything lives under one temporary directory; sites listen on a unix socket (n
 Tests wait on conditions, never for a time.
 """
 import os
+import random
 import re
 import signal
 import socket
@@ -32,9 +33,18 @@ def wait_until(condition, what='condition', deadline=DEADLINE):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
+    """Below the range of outgoing connections, one of which could take the port between two starts of a test's daemon."""
+    while True:
+        with socket.socket() as probe:
+            port = random.randrange(12000, 32000)
+            if probe.connect_ex(('127.0.0.1', port)) == 0:
+                continue
+        with socket.socket() as probe:
+            try:
+                probe.bind(('127.0.0.1', port))
+                return port
+            except OSError:
+                pass
 
 
 class Response:
@@ -88,9 +98,16 @@ class Http1:
         return head
 
     def _exactly(self, count):
-        while len(self.buffer) < count:
+        parts = []  # Joined once: large bodies would be copied with every read.
+        have = len(self.buffer)
+        while have < count:
+            parts.append(self.buffer)
+            self.buffer = b''
             if not self._fill():
-                raise EOFError(f'closed with {count - len(self.buffer)} bytes missing')
+                self.buffer = b''.join(parts)
+                raise EOFError(f'closed with {count - have} bytes missing')
+            have += len(self.buffer)
+        self.buffer = b''.join(parts) + self.buffer
         data, self.buffer = self.buffer[:count], self.buffer[count:]
         return data
 
@@ -227,15 +244,14 @@ class Http2:
         while not self._ended(stream):
             if not self.pump():
                 break
-        status, fields, body, informational, trailers, reset = None, [], b'', [], [], None
+        status, fields, informational, trailers, reset = None, [], [], [], None
+        body = b''.join(e.data for e in self.events.get(stream, []) if isinstance(e, h2.events.DataReceived))
         for event in self.events.pop(stream, []):
             if isinstance(event, h2.events.InformationalResponseReceived):
                 informational.append((int(dict(event.headers)[':status']), event.headers))
             elif isinstance(event, h2.events.ResponseReceived):
                 status = int(dict(event.headers)[':status'])
                 fields = [(n, v) for n, v in event.headers if not n.startswith(':')]
-            elif isinstance(event, h2.events.DataReceived):
-                body += event.data
             elif isinstance(event, h2.events.TrailersReceived):
                 trailers = event.headers
             elif isinstance(event, h2.events.StreamReset):
@@ -353,10 +369,20 @@ http {{
         return [int(p) for p in out.split()]
 
     def reload(self):
-        """HUP; returns when the new generation's workers serve and the old ones are gone or draining."""
+        """HUP; returns when the new generation's workers are there and the old ones are gone or draining."""
         before = set(self.workers_pids())
         self.process.send_signal(signal.SIGHUP)
         wait_until(lambda: len(set(self.workers_pids()) - before) >= self.workers, 'new workers')
+        wait_until(lambda: not any(self.accepts(pid) for pid in before), 'old workers to drain')
+
+    @staticmethod
+    def accepts(pid):
+        """False for a worker that is draining or gone."""
+        try:
+            title = Path(f'/proc/{pid}/cmdline').read_bytes()
+        except OSError:
+            return False
+        return title != b'' and b'shutting down' not in title
 
     def stop(self, sig=signal.SIGTERM):
         if self.process is None:

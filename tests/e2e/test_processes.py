@@ -52,12 +52,15 @@ def had_goaway(client):
 
 
 def closes_cleanly(client):
-    """Reads to the end of the connection; for h2 a GOAWAY must have come."""
+    """Reads to the end of the connection; for h2 a GOAWAY must have come. Ends our side, which the server waits for."""
     if isinstance(client, Http1):
-        return client.closed()
-    while client.pump():
-        pass
-    return had_goaway(client)
+        clean = client.closed()
+    else:
+        while client.pump():
+            pass
+        clean = had_goaway(client)
+    client.close()
+    return clean
 
 
 def test_start_writes_the_pid_and_stop_removes_it(server):
@@ -86,10 +89,10 @@ def test_fast_stop_does_not_wait_for_clients(server, protocol, sig):
 
 
 def test_graceful_stop_finishes_what_was_begun(server, protocol):
-    s = server(SITE % 'a')
+    s = server('keepalive_timeout 2s;' + SITE % 'a')
     data = os.urandom(24 << 20)
     s.file('big.bin', data)
-    _, finish = begin_download(s, protocol)
+    client, finish = begin_download(s, protocol)
     idle = s.connect(protocol)
     assert idle.request('/who').body == b'a'
     s.process.send_signal(signal.SIGQUIT)
@@ -97,6 +100,7 @@ def test_graceful_stop_finishes_what_was_begun(server, protocol):
     assert s.process.poll() is None  # The download is not done.
     r = finish()
     assert r.status == 200 and r.body == data
+    client.close()
     assert s.process.wait(DEADLINE) == 0
     assert not s.socket_path.exists()
 
@@ -135,12 +139,13 @@ def test_reload_lets_a_download_finish(server, protocol):
     s = server(SITE % 'old')
     data = os.urandom(24 << 20)
     s.file('big.bin', data)
-    _, finish = begin_download(s, protocol)
+    client, finish = begin_download(s, protocol)
     for name in ('one', 'two', 'three'):
         s.write_config(SITE % name)
         s.reload()
         assert s.get('/who', protocol).body == name.encode()
     assert finish().body == data
+    client.close()
     wait_until(lambda: len(s.workers_pids()) == 1, 'old generations to end')
 
 
@@ -252,7 +257,7 @@ def test_no_connection_is_lost_over_reloads(server, protocol):
 def test_restarts_and_reloads_never_find_the_address_in_use(server):
     """Case 33, with a connection that the server closed left in TIME_WAIT each time."""
     port = free_port()
-    s = server(SITE % 'a' + f'server {{ listen 127.0.0.1:{port}; location / {{ return 200 tcp; }} }}', start=False)
+    s = server(SITE % 'a' + f'keepalive_timeout 500ms; server {{ listen 127.0.0.1:{port}; location / {{ return 200 tcp; }} }}', start=False)
 
     def up():
         try:
@@ -317,7 +322,7 @@ def test_killed_worker_is_replaced(server, protocol):
 
 
 def test_workers_end_when_the_master_is_killed(server, protocol):
-    s = server(SITE % 'a', workers=2)
+    s = server('keepalive_timeout 1s;' + SITE % 'a', workers=2)
     workers = s.workers_pids()
     idle = s.connect(protocol)
     assert idle.request('/who').status == 200

@@ -6,7 +6,7 @@ from harness import Http1, free_port, wait_until
 
 def test_restarts(server):
     port = free_port()
-    s = server(f'server {{ listen @SOCK@; listen 127.0.0.1:{port}; location / {{ return 200; }} }}', start=False, workers=2)
+    s = server(f'keepalive_timeout 300ms; server {{ listen @SOCK@; listen 127.0.0.1:{port}; location / {{ return 200; }} }}', start=False, workers=2)
 
     def up():
         try:
