@@ -7,8 +7,25 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 
 namespace corehttpd::server {
+
+namespace {
+
+// A server that has just ended may hold its address for some milliseconds more; nginx tries as
+// often.
+Result<int> listen_patiently(const route::Listener& listener) {
+  constexpr int kTries = 5;
+  constexpr timespec kPause{0, 100'000'000};
+  for (int tries = 1;; ++tries) {
+    auto fd = io::listen_on(listener.address, listener.options);
+    if (fd || fd.error().detail != EADDRINUSE || tries == kTries) return fd;
+    ::nanosleep(&kPause, nullptr);
+  }
+}
+
+}  // namespace
 
 ListeningSockets::~ListeningSockets() {
   for (const Bound& bound : bound_) close(bound);
@@ -32,7 +49,7 @@ Result<> ListeningSockets::open(std::span<route::Listener> wanted, std::string& 
   const std::size_t before = bound_.size();
   for (const route::Listener& listener : wanted) {
     if (find(listener.address) != nullptr) continue;
-    auto fd = io::listen_on(listener.address, listener.options);
+    auto fd = listen_patiently(listener);
     if (!fd) {
       failed = "bind() to " + listener.address.to_string();
       while (bound_.size() > before) {

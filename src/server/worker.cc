@@ -187,11 +187,14 @@ int Worker::run() {
   if (g_request == kFast) {
     acceptors_.stop();
     acceptors_.connections().close_now();
-    // Bounded: the kernel lets go within a few turns, and the process ends anyway.
-    for (int turn = 0; turn < 100 && !acceptors_.connections().empty(); ++turn) {
-      loop_.wake();
-      loop_.run_once();
-    }
+  }
+  // An accept still under way would keep its listening socket open for milliseconds after the
+  // process's end, and a restart would find the address in use. Bounded: the kernel lets go within
+  // a few turns, and the process ends anyway.
+  for (int turn = 0; turn < 100; ++turn) {
+    if (acceptors_.connections().empty() && acceptors_.stopped()) break;
+    loop_.wake();
+    loop_.run_once();
   }
   finish_logs();
   return 0;

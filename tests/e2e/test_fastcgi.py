@@ -278,6 +278,12 @@ def test_one_cgi_variable_for_two_spellings(origin):
     assert values == ['right']
 
 
+def test_a_location_that_passes_adds_its_slash(server, protocol):
+    s = server('server { listen @SOCK@; location /app/ { fastcgi_pass unix:@DIR@/none.sock; } }')
+    r = s.get('/app?x=1', protocol, host='h')
+    assert (r.status, r['location']) == (301, 'http://h/app/?x=1')
+
+
 def test_php_fpm(server, protocol):
     s = server(SITE % ('', ''))
     s.file('post.php', '<?php header("X-Got: " . $_SERVER["CONTENT_LENGTH"]); echo $_SERVER["REQUEST_METHOD"], " ", '

@@ -25,7 +25,9 @@ def test_on_h2(origin):
     stream = client.start('/', 'POST', [('transfer-encoding', 'chunked'), ('content-length', '2')], end=False)
     client.h2.send_data(stream, b'ok', end_stream=True)
     client.flush()
-    with pytest.raises(EOFError):
-        assert client.read_response(stream).status == 400
-        raise EOFError
+    try:
+        status = client.read_response(stream).status
+    except EOFError:
+        status = None  # The stream was reset.
+    assert status in (400, None)
     assert peer.requests == []

@@ -2,7 +2,7 @@
 import threading
 
 import pytest
-from fastcgi_peer import STDOUT, answer, end_request, record, stdout  # noqa: F401
+from fastcgi_peer import STDOUT, end_request, record, stdout
 
 
 @pytest.mark.parametrize('field,location', [(b'X-Accel-Buffering: no\r\n', ''), (b'', 'fastcgi_buffering off;')])

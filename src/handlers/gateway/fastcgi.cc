@@ -4,6 +4,7 @@
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/handlers/gateway.h"
+#include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/location_reset.h"
 #include "corehttpd/upstream/gateway.h"
 #include "handlers/gateway/fastcgi_params.h"
@@ -26,6 +27,8 @@ void reset_pass(conf::Compiler& compiler, conf::Scope& location) {
 bool set_pass(const conf::Setting& s) {
   settings_of(s).pass = make_target(s);
   http::LocationResets::add(s.compiler, reset_pass);
+  // "/dir" asked for where only "/dir/" passes on: redirected to the name with the slash.
+  s.compiler.settings<http::CoreSettings>(s.scope).auto_redirect = true;
   return settings_of(s).pass != nullptr;
 }
 

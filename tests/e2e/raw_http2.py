@@ -1,0 +1,113 @@
+"""Raw HTTP/2: frames as bytes in both directions, for what no library would send."""
+import socket
+import struct
+
+import hpack
+
+DATA, HEADERS, PRIORITY, RST, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = range(10)
+END_STREAM, END_HEADERS, ACK = 1, 4, 1
+NO_ERROR, PROTOCOL_ERROR, FLOW_CONTROL_ERROR, STREAM_CLOSED, FRAME_SIZE_ERROR = 0, 1, 3, 5, 6
+REFUSED_STREAM, CANCEL, COMPRESSION_ERROR, ENHANCE_YOUR_CALM = 7, 8, 9, 11
+PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
+SITE = '''server { listen @SOCK@; root @DIR@/www; %s
+  location /text { return 200 "$request_method $uri $args $http_x_own"; } location /status { stub_status; } }'''
+
+
+def frame(kind, payload=b'', flags=0, stream=0, length=None):
+    return struct.pack('>I', len(payload) if length is None else length)[1:] + struct.pack('>BBI', kind, flags, stream) + payload
+
+
+def get_fields(path='/text', method='GET', **more):
+    return [(':method', method), (':scheme', 'http'), (':authority', 'x'), (':path', path)] + list(more.items())
+
+
+class Raw:
+    """Sends frames as bytes, and reads the server's as (kind, flags, stream, payload)."""
+
+    def __init__(self, s, settings=b'', preface=True):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(20)
+        self.socket.connect(str(s.socket_path))
+        self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
+        self.buffer, self.frames = b'', []
+        if preface:
+            self.send(PREFACE + frame(SETTINGS, settings))
+
+    def send(self, data):
+        """False when the server has closed."""
+        try:
+            self.socket.sendall(data)
+            return True
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+
+    def headers(self, stream, fields, flags=END_HEADERS | END_STREAM):
+        return self.send(frame(HEADERS, self.encoder.encode(fields), flags, stream))
+
+    def read(self):
+        """The next frame; None at the end."""
+        def need(count):
+            while len(self.buffer) < count:
+                try:
+                    data = self.socket.recv(65536)
+                except ConnectionResetError:
+                    data = b''
+                if not data:
+                    return False
+                self.buffer += data
+            return True
+        if not need(9):
+            return None
+        length = int.from_bytes(self.buffer[:3], 'big')
+        kind, flags, stream = struct.unpack('>BBI', self.buffer[3:9])
+        if not need(9 + length):
+            return None
+        payload, self.buffer = self.buffer[9:9 + length], self.buffer[9 + length:]
+        if kind == HEADERS:
+            payload = [(n, v) for n, v in self.decoder.decode(payload)]
+        self.frames.append((kind, flags, stream, payload))
+        return self.frames[-1]
+
+    def until(self, wanted):
+        """Reads until a frame satisfies wanted; it. None when the connection ends first."""
+        while (got := self.read()) is not None:
+            if wanted(*got):
+                return got
+        return None
+
+    def head(self, stream):
+        got = self.until(lambda kind, flags, of, _: (kind in (HEADERS, RST) and of == stream))
+        assert got is not None and got[0] == HEADERS, got
+        return dict(got[3])
+
+    def body(self, stream):
+        data = b''
+        while True:
+            kind, flags, _, payload = self.until(lambda kind, flags, of, _: of == stream and kind in (DATA, RST))
+            assert kind == DATA
+            data += payload
+            if flags & END_STREAM:
+                return data
+
+    def reset(self, stream):
+        """The error code of the stream's reset."""
+        got = self.until(lambda kind, flags, of, _: kind == RST and of == stream)
+        return None if got is None else int.from_bytes(got[3], 'big')
+
+    def goaway(self):
+        """The error code of the connection's end; None without GOAWAY."""
+        got = self.until(lambda kind, *_: kind == GOAWAY)
+        return None if got is None else int.from_bytes(got[3][4:8], 'big')
+
+    def closes(self):
+        while self.read() is not None:
+            pass
+        return True
+
+    def works(self, stream):
+        self.headers(stream, get_fields())
+        return self.head(stream)[':status'] == '200'
+
+
+def make(server, more='', **options):
+    return server(SITE % more, **options)
