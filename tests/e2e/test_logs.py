@@ -260,6 +260,7 @@ def test_full_disk(server, protocol):
         assert client.request(f'/{i}').status == 200
     assert len(lines(s, 200)) == 200
     s.wait_log(r'\[alert\].*write\(\) to "/dev/full" failed \(28: No space left on device\)')
+    client.close()
     assert s.stop(signal.SIGQUIT) == 0
     assert s.log().count('write() to "/dev/full" failed') == 1
 
