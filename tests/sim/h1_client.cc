@@ -108,7 +108,7 @@ std::string encode(io::SimLoop& loop, const Case& made, bool http10, bool close)
 H1Client::H1Client(io::SimLoop& loop, io::SimPeer& peer, const Weather& weather, std::string tag)
     : Client(loop, peer, weather, std::move(tag)),
       end_(static_cast<End>(random(static_cast<std::uint64_t>(End::kCount)))),
-      left_(static_cast<int>(random(8))),
+      left_(static_cast<int>(random(16))),
       depth_(random(2) == 0 ? 1 : 1 + random(10)) {
   cut_ = random(3) != 0;
   slow_ = random(4) == 0;
