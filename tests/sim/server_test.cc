@@ -108,8 +108,7 @@ class Simulation {
       server_.close_now();
     if (weather_.draining) {
       clients_max_ = clients_.size();
-      // An accept that was under way may still bring one.
-      if (turn > drain_at_ + 200) {
+      if (server_.accepting_stopped()) {
         for (const auto& client : clients_) client->give_up_waiting();
       }
     }
