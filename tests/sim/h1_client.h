@@ -19,7 +19,9 @@ class H1Client final : public Client {
  public:
   H1Client(io::SimLoop& loop, io::SimPeer& peer, const Weather& weather, std::string tag);
   bool active() const override;
-  bool stalls() const override { return end_ == End::kStalledHead || end_ == End::kStalledRead; }
+  bool stalls() const override {
+    return end_ == End::kStalledHead || end_ == End::kStalledBody || end_ == End::kStalledRead;
+  }
   std::string describe() const override;
 
  private:
@@ -54,6 +56,7 @@ class H1Client final : public Client {
   std::string in_;            // Received, not understood yet.
   bool finish_due_ = false;   // When out_ is empty.
   bool said_all_ = false;
+  bool all_here_ = false;    // The connection has ended and in_ has the rest.
   bool close_seen_ = false;  // The last answer was said to be the last.
 };
 

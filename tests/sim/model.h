@@ -52,11 +52,10 @@ struct Want {
 };
 
 inline std::string page_of(int status, bool of_transform = false) {
-  const std::string title =
-      // nginx's page says Found where its status line says Moved Temporarily.
-      fmt::format("{} {}", status,
-                  status == 302 ? std::string_view("Found")
-                                : http::reason_phrase(static_cast<std::uint16_t>(status)));
+  // The status line keeps HTTP/1.0's "Moved Temporarily", pages do not, as with nginx.
+  const std::string_view phrase =
+      status == 302 ? "Found" : http::reason_phrase(static_cast<std::uint16_t>(status));
+  const std::string title = fmt::format("{} {}", status, phrase);
   return "<html>\r\n<head><title>" + title + "</title></head>\r\n<body>\r\n<center><h1>" + title +
          "</h1></center>\r\n" + (of_transform ? "" : "<hr><center>corehttpd</center>\r\n") +
          "</body>\r\n</html>\r\n";
@@ -266,7 +265,6 @@ class Model {
     made.want.fields = {{"Location", "http://sim.test:8080" +
                                          (slash ? target("/files/dir/")
                                                 : fmt::format("/files/small.txt?to={}", id_))}};
-    if (!slash) made.want.body = page_of(302);
     return made;
   }
   Case rewritten() {

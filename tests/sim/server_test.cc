@@ -26,6 +26,7 @@
 #include <dirent.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -60,7 +61,7 @@ class Simulation {
       : seed_(seed), server_(options_of(seed)), loop_(server_.loop()), origin_(loop_) {
     weather_.resets = options_of(seed).resets_per_mille != 0;
     weather_.leaps = options_of(seed).clock_leaps_per_mille != 0;
-    clients_max_ = 1 + loop_.random(6);
+    clients_max_ = 1 + loop_.random(10);
     if (seed % 2 == 0) drain_at_ = static_cast<int>(loop_.random(600));
     if (seed % 10 == 0) close_at_ = drain_at_ + static_cast<int>(loop_.random(300));
   }
@@ -107,8 +108,7 @@ class Simulation {
       server_.close_now();
     if (weather_.draining) {
       clients_max_ = clients_.size();
-      // An accept that was under way may still bring one.
-      if (turn > drain_at_ + 200) {
+      if (server_.accepting_stopped()) {
         for (const auto& client : clients_) client->give_up_waiting();
       }
     }
@@ -137,7 +137,7 @@ class Simulation {
     bool active = origin_.active() || clients_.size() < clients_max_;
     for (const auto& client : clients_) {
       client->act();
-      active |= client->active();
+      active |= !client->over() && client->active();
     }
     return active || (drain_at_ >= 0 && !weather_.draining);
   }
@@ -151,10 +151,14 @@ class Simulation {
     }
   }
   std::string describe() const {
-    std::string text =
-        fmt::format("{} connections, {} operations;", server_.connections(), loop_.outstanding());
+    std::string text = fmt::format(
+        "{} of {} clients, {} connections, {} operations, {} ms{}{};", clients_.size(),
+        clients_max_, server_.connections(), loop_.outstanding(),
+        static_cast<io::Loop&>(loop_).clock().now_ms(), weather_.draining ? ", draining" : "",
+        origin_.active() ? ", origin active" : "");
     for (const auto& client : clients_) {
-      if (!client->over()) text += " " + client->describe() + ";";
+      if (client->over()) continue;
+      text += " " + client->describe() + (client->active() ? ", active;" : ";");
     }
     return text;
   }
@@ -171,7 +175,12 @@ class Simulation {
 };
 
 class ServerSimulation : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Seeds, ServerSimulation, ::testing::Range(1, 101));
+// For a longer search: CORE_SIM_SEEDS=10000 build/debug/tests/sim.
+int last_seed() {
+  const char* wanted = std::getenv("CORE_SIM_SEEDS");
+  return wanted == nullptr ? 100 : std::atoi(wanted);
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, ServerSimulation, ::testing::Range(1, last_seed() + 1));
 
 TEST_P(ServerSimulation, AnswersRightAndLeavesNothing) {
   SCOPED_TRACE(fmt::format("seed {}", GetParam()));

@@ -47,7 +47,8 @@ class SimServer {
   void drain();
   // Connections that are still open end at once.
   void close_now() { acceptors_->connections().close_now(); }
-  bool accepting() const { return accepting_; }
+  // After drain(): whoever is not accepted now never will be.
+  bool accepting_stopped() const { return acceptors_->stopped(); }
   std::size_t connections() const { return acceptors_->connections().size(); }
   const WatchedLog& log() const { return watched_log_; }
   // Takes the worker apart and looks for what is left. All connections must be gone.

@@ -69,7 +69,7 @@ inline std::string site_configuration(const std::string& logs) {
          "  server_tokens off; default_type text/plain; types { text/html html; }\n"
          "  client_max_body_size 20k; client_body_buffer_size 4k;\n"
          "  client_header_timeout 600s; client_body_timeout 600s; send_timeout 600s;\n"
-         "  keepalive_timeout 600s;\n"
+         "  keepalive_timeout 600s; lingering_timeout 600s; lingering_time 1200s;\n"
          "  add_header X-Uri $request_uri always;\n"
          "  server {\n"
          "    listen 127.0.0.1:8080; server_name sim.test;\n"

@@ -42,6 +42,9 @@ Connection::Connection(int fd, const http::ConnectionInfo& info, http::Services&
 
 void Connection::begin(std::span<const std::byte> received) {
   begun_ms_ = idle_since_ms_ = now_ms();
+  // A graceful end that has begun already will not be announced again: the connection was the
+  // acceptor's then, waiting for its first bytes or changing hands.
+  drain_asked_ = services_.draining;
   drain_asked_ = services_.draining;
   session_ = make_session(*this, settings_);
   if (session_ == nullptr) {

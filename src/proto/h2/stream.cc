@@ -257,7 +257,8 @@ void Stream::on_flushed(bool sent) {
 }
 
 Milliseconds Stream::deadline_ms() const {
-  if (closed_) return INT64_MAX;
+  // A reset that cannot leave yet is the connection's to wait for: it has a limit for that.
+  if (closed_ || reset_by_us_) return INT64_MAX;
   Milliseconds deadline = INT64_MAX;
   // The library would frame more, but the peer gives no window.
   const bool flowing = body_ == Body::kFlowing || (body_ == Body::kBlocked && ready_);
