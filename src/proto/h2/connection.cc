@@ -45,14 +45,11 @@ void Connection::begin(std::span<const std::byte> received) {
   // A graceful end that has begun already will not be announced again: the connection was the
   // acceptor's then, waiting for its first bytes or changing hands.
   drain_asked_ = services_.draining;
-  drain_asked_ = services_.draining;
   session_ = make_session(*this, settings_);
   if (session_ == nullptr) {
     close_asked_ = true;
     return post();
   }
-  // Handed over while the worker drains: it missed the call.
-  drain_asked_ = services_.draining;
   services_.loop.receive(fd_, receive_);
   need_tick(begun_ms_ + settings_.client_header_timeout);
   post();
