@@ -117,6 +117,22 @@ TEST_F(H2Connection, DrainGoesInTwoSteps) {
   EXPECT_TRUE(worker.set.empty());
 }
 
+// Its preface arrived after everybody had been told to drain.
+TEST_F(H2Connection, OneHandedOverDuringAGracefulEndDrainsToo) {
+  worker.core.keepalive_timeout = 600'000;
+  worker.services.draining = true;
+  const auto id = client.get("/a");
+  client.start();
+  EXPECT_EQ(client.replies[id].body, "hello");
+  ASSERT_EQ(client.goaways.size(), 1u);
+  EXPECT_EQ(client.goaways[0],
+            (std::pair<std::int32_t, std::uint32_t>{INT32_MAX, NGHTTP2_NO_ERROR}));
+  const Milliseconds begun = worker.loop.clock().now_ms();
+  worker.loop.run_until_quiet();
+  EXPECT_TRUE(worker.set.empty());
+  EXPECT_LT(worker.loop.clock().now_ms(), begun + 60'000);
+}
+
 TEST_F(H2Connection, KeepaliveRequestsEndTheConnectionGracefully) {
   worker.core.keepalive_requests = 2;
   client.start();
@@ -183,6 +199,30 @@ TEST_F(H2Connection, ZeroWindowTimesOutTheStreamOnly) {
   }
   EXPECT_EQ(client.replies[stuck].error_code, static_cast<std::uint32_t>(NGHTTP2_CANCEL));
   EXPECT_FALSE(worker.set.empty());
+}
+
+// Two streams wait for window; the first one's reset fills a socket that nobody reads any more, so
+// that the second one's cannot leave. Waiting for send_timeout must then take no work.
+TEST_F(H2Connection, ResetsThatCannotLeaveCauseNoWork) {
+  worker.core.send_timeout = 3000;
+  client.start(0);
+  client.get("/a");
+  client.pump();
+  struct Bell : io::Timer {
+    Bell() : io::Timer([](io::Timer&) {}) {}
+  } bell;
+  worker.base.schedule(bell, 100);
+  while (bell.scheduled()) worker.loop.run_once();
+  client.get("/a");
+  client.pump();
+  client.peer().set_window(0);
+  int turns = 0;
+  while (!worker.set.empty() && turns < 10'000) {
+    worker.loop.run_once();
+    ++turns;
+  }
+  EXPECT_TRUE(worker.set.empty());
+  EXPECT_LT(turns, 100);
 }
 
 TEST_F(H2Connection, RapidResetIsCalmedDown) {  // Case 21.
