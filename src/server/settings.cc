@@ -64,6 +64,15 @@ bool set_priority(const Setting& s) {
 
 bool open_events(const Setting&) { return true; }
 
+// The master and the workers read the main context's settings; the events block has a copy of its
+// own that nobody looks at.
+bool set_worker_connections(const Setting& s) {
+  std::uint64_t value = 0;
+  if (!conf::read_number(s, 0, 1, INT32_MAX, value)) return false;
+  s.compiler.settings<S>(*s.scope.parent).worker_connections = value;
+  return true;
+}
+
 constexpr Directive kDirectives[] = {
     {.name = "daemon",
      .contexts = Context::kMain,
@@ -101,7 +110,7 @@ constexpr Directive kDirectives[] = {
     {.name = "worker_connections",
      .contexts = Context::kEvents,
      .syntax = "number",
-     .set = conf::set_number<&S::worker_connections, 1>,
+     .set = set_worker_connections,
      .doc = "Connections that one worker may hold. Without it the descriptor limit decides."},
     {.name = "worker_cpu_affinity",
      .contexts = Context::kMain,

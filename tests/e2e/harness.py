@@ -275,7 +275,7 @@ PROTOCOLS = {'h1': Http1, 'h2': Http2}
 class Server:
     """A running daemon. config is what stands in http { … }; @DIR@ is the directory, @SOCK@ the listening socket's path."""
 
-    def __init__(self, directory, http, main='', workers=1, start=True, extra=()):
+    def __init__(self, directory, http, main='', workers=1, start=True, extra=(), events=''):
         self.directory = Path(directory)
         self.directory.chmod(0o755)
         self.socket_path = self.directory / 'web.sock'
@@ -283,7 +283,7 @@ class Server:
         self.root.mkdir(exist_ok=True)
         self.process = None
         self.extra = list(extra)
-        self.main, self.workers = main, workers
+        self.main, self.workers, self.events = main, workers, events
         self.write_config(http)
         if start:
             self.start()
@@ -294,7 +294,7 @@ pid @DIR@/pid;
 error_log @DIR@/error.log info;
 worker_processes {self.workers};
 {self.main}
-events {{ }}
+events {{ {self.events} }}
 http {{
   access_log @DIR@/access.log;
   client_body_temp_path @DIR@/body_temp;

@@ -569,3 +569,24 @@ def test_h2_reload_sends_two_goaways(server):
 def test_binary_is_ours():
     done = run(str(BINARY), '-v')
     assert done.returncode == 0 and re.match(r'corehttpd version: corehttpd/\d+\.\d+', done.stderr)
+
+
+def test_worker_connections_is_a_limit(server):
+    """Above it accepting stops, with a log line; a connection that is closed makes room for the next."""
+    s = server(SITE % 'a', events='worker_connections 8;')
+    clients = []
+    for _ in range(8):
+        client = s.connect('h1')
+        client.send(b'GET /who HTTP/1.1\r\nHost: x\r\n\r\n')
+        clients.append(client)
+    for client in clients:
+        assert client.read_response().status == 200
+    waiting = s.connect('h1')  # Queued by the kernel.
+    waiting.send(b'GET /who HTTP/1.1\r\nHost: x\r\n\r\n')
+    s.wait_log(r'worker_connections')
+    active = int(re.search(rb'Active connections: (\d+)', clients[0].request('/status').body).group(1))
+    assert active == 8
+    clients[1].close()
+    assert waiting.read_response().status == 200
+    for client in clients + [waiting]:
+        client.close()
