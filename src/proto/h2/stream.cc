@@ -46,6 +46,9 @@ class StreamMemory {
 
 StreamMemory stream_memory;
 
+// How long a client may take to read an answer that came before the end of its upload.
+constexpr Milliseconds kEarlyAnswerMs = 250;
+
 // Body bytes that are granted at once and known to be few need no larger window.
 constexpr std::uint64_t kDefaultWindow = NGHTTP2_INITIAL_WINDOW_SIZE;
 
@@ -213,10 +216,13 @@ void Stream::on_response_end() {
   response_ended_ = true;
   body_ = Body::kEnded;
   if (end_received_) return;
-  // An answer before the end of the upload: the rest is not wanted, which is no error (RFC 9113
-  // §8.1).
-  reset_by_us_ = true;
-  submit_reset(NGHTTP2_NO_ERROR);
+  // An answer before the end of the upload: the rest is not wanted, of which the client is told by
+  // a reset without error (RFC 9113 §8.1). Not at once, though: a client that reads both together
+  // may throw the answer away with the stream (curl 7.88 does). Most end the stream themselves.
+  owner_.consume(static_cast<std::size_t>(waiting_.bytes()));
+  waiting_.clear();
+  answered_ms_ = owner_.now_ms();
+  owner_.need_tick(answered_ms_ + kEarlyAnswerMs);
 }
 
 void Stream::on_closed(std::uint32_t error_code) {
@@ -259,11 +265,12 @@ void Stream::on_flushed(bool sent) {
 Milliseconds Stream::deadline_ms() const {
   // A reset that cannot leave yet is the connection's to wait for: it has a limit for that.
   if (closed_ || reset_by_us_) return INT64_MAX;
+  if (response_ended_) return end_received_ ? INT64_MAX : answered_ms_ + kEarlyAnswerMs;
   Milliseconds deadline = INT64_MAX;
   // The library would frame more, but the peer gives no window.
   const bool flowing = body_ == Body::kFlowing || (body_ == Body::kBlocked && ready_);
   if (flowing) deadline = progress_ms_ + send_timeout_ms_;
-  if (granted_ > 0 && waiting_.empty() && !end_received_ && !response_ended_) {
+  if (granted_ > 0 && waiting_.empty() && !end_received_) {
     deadline = std::min(
         deadline, received_ms_ + exchange_.settings<http::CoreSettings>().client_body_timeout);
   }
@@ -271,6 +278,10 @@ Milliseconds Stream::deadline_ms() const {
 }
 
 void Stream::on_deadline() {
+  if (response_ended_) {
+    reset_by_us_ = true;
+    return submit_reset(NGHTTP2_NO_ERROR);
+  }
   const bool response = body_ == Body::kFlowing || (body_ == Body::kBlocked && ready_);
   const Milliseconds now = owner_.now_ms();
   exchange_.log(LogLevel::kInfo, 0, "client timed out");

@@ -127,7 +127,8 @@ class Stream final : public http::Transport,
   Milliseconds progress_ms_ = 0;  // Last time that response bytes were framed or became available.
   Milliseconds received_ms_ = 0;  // Last time that body bytes came.
   Milliseconds send_timeout_ms_ = 0;
-  Error lost_;  // What reset() was given, or what broke the source.
+  Milliseconds answered_ms_ = 0;  // The response ended before the request's body.
+  Error lost_;                    // What reset() was given, or what broke the source.
   DestroyTask destroy_{&Stream::destroy, *this};
   Body body_ = Body::kNone;
   bool has_length_ = false;

@@ -245,8 +245,27 @@ TEST_F(H2Body, EarlyAnswerEndsTheUploadWithoutError) {  // Case 24.
   client.pump();
   EXPECT_EQ(client.replies[id].body, "no need");
   EXPECT_TRUE(client.replies[id].ended);
+  // The reset comes later, so that no client reads it together with the answer.
+  EXPECT_FALSE(client.replies[id].closed);
+  const Milliseconds answered = worker.loop.clock().now_ms();
+  while (!client.replies[id].closed && worker.loop.clock().now_ms() < answered + 1000) {
+    worker.loop.run_once();
+    client.take_in();
+  }
   EXPECT_TRUE(client.replies[id].closed);
   EXPECT_EQ(client.replies[id].error_code, static_cast<std::uint32_t>(NGHTTP2_NO_ERROR));
+  EXPECT_EQ(worker.log.lines.size(), 1u);
+}
+
+TEST_F(H2Body, AnsweredUploadThatGoesOnIsDropped) {
+  worker.handle("/early", [](http::Exchange& exchange) { return answer(exchange, "no need"); });
+  client.start();
+  const auto id = client.post("/early", std::string(60'000, 'u'));
+  client.pump();
+  EXPECT_EQ(client.replies[id].body, "no need");
+  EXPECT_TRUE(client.replies[id].closed);  // Both sides have ended.
+  EXPECT_EQ(worker.loop.blocks().in_use(), 0u);
+  EXPECT_GT(nghttp2_session_get_remote_window_size(client.session()), 1024 * 1024 / 2);
 }
 
 TEST_F(H2Body, ContinueComesWithTheFirstGrant) {  // Case 7.
