@@ -31,7 +31,7 @@ IpAddress IpAddress::parse(std::string_view text) {
   IpAddress ip;
   char zero_ended[kTextMax + 1];
   if (text.size() > kTextMax) return ip;
-  std::memcpy(zero_ended, text.data(), text.size());
+  if (!text.empty()) std::memcpy(zero_ended, text.data(), text.size());
   zero_ended[text.size()] = '\0';
   if (inet_pton(AF_INET, zero_ended, ip.bytes.data()) == 1) {
     ip.family = Family::kV4;

@@ -75,7 +75,7 @@ bool all_digits(std::string_view text) {
 bool parse_numeric(int family, std::string_view text, void* out) {
   char copy[INET6_ADDRSTRLEN];
   if (text.size() >= sizeof copy) return false;
-  std::memcpy(copy, text.data(), text.size());
+  if (!text.empty()) std::memcpy(copy, text.data(), text.size());
   copy[text.size()] = '\0';
   return inet_pton(family, copy, out) == 1;
 }

@@ -187,12 +187,12 @@ bool set_listen(const conf::Setting& s) {
     return s.fail(conf::Setting::kWholeDirective,
                   "\"quic\" parameter is incompatible with \"ssl\"");
   }
-  // One notice per directive; a listener that speaks TLS is left out rather than served in clear.
+  // A warning, not a notice: the site is not there until TLS is.
   if (listen.tls || listen.quic) {
-    add_notice(
-        s, 0,
+    s.compiler.diagnostics().add(
+        conf::Severity::kWarning, s.node.words[0].at,
         fmt::format("\"listen {}{}\" is not bound yet", s.word(0), listen.quic ? " quic" : " ssl"),
-        "TLS is still to come; the address is left out, never served in clear");
+        "TLS is still to come; the address is left out, never served in clear", s.word(0).size());
   }
   static_cast<ServerBuild*>(s.scope.object)->listens.push_back(std::move(listen));
   return true;

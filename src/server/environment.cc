@@ -46,12 +46,22 @@ conf::Options load_options(const CommandLine& line) {
   return options;
 }
 
+std::string check_listeners(const conf::Configuration& configuration) {
+  const route::Tree* tree = configuration.object<route::Tree>();
+  if (tree == nullptr) return "no \"http\" section in configuration";
+  if (!tree->sites().empty() && configuration.object<route::Tree>()->listeners().empty()) {
+    return "no address is left to listen on: all are of TLS, which is still to come";
+  }
+  return {};
+}
+
 std::string describe_failure(const std::string& what, const Error& error) {
   return what + " failed (" + std::to_string(error.detail) + ": " + std::strerror(error.detail) +
          ")";
 }
 
 std::string check_environment(const conf::Configuration& configuration) {
+  if (std::string message = check_listeners(configuration); !message.empty()) return message;
   auto identity = resolve_identity(configuration.root.get<ServerSettings>());
   if (!identity) return std::string(identity.error().context) + " failed: no such user or group";
   std::string failed;

@@ -12,6 +12,8 @@ namespace corehttpd::server {
 conf::Options load_options(const CommandLine& line);
 // "open() "/x" failed (2: No such file or directory)".
 std::string describe_failure(const std::string& what, const Error& error);
+// Is there anything to serve, and an address to serve it on? Empty: yes.
+std::string check_listeners(const conf::Configuration& configuration);
 // -t: what starting would find wrong with the machine (user, log files, addresses). Empty: nothing.
 std::string check_environment(const conf::Configuration& configuration);
 // "configure arguments: …", which tools read to learn the features.

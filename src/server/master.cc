@@ -105,6 +105,8 @@ bool Master::load_first() {
 // Everything outside the process that a configuration needs. message says what failed; then nothing
 // has changed.
 bool Master::prepare(conf::Configuration& configuration, std::string& message) {
+  message = check_listeners(configuration);
+  if (!message.empty()) return false;
   auto identity = resolve_identity(configuration.root.get<ServerSettings>());
   if (!identity) {
     const auto& settings = configuration.root.get<ServerSettings>();
@@ -317,7 +319,11 @@ void Master::reload() {
     const LogLevel level = d.severity == conf::Severity::kError     ? LogLevel::kEmerg
                            : d.severity == conf::Severity::kWarning ? LogLevel::kWarn
                                                                     : LogLevel::kNotice;
-    log(nullptr, level, "{} in {}:{}", d.message, d.file, d.line);
+    if (d.line == 0) {
+      log(nullptr, level, "{}", d.message);
+    } else {
+      log(nullptr, level, "{} in {}:{}", d.message, d.file, d.line);
+    }
   }
   std::string message;
   if (fresh == nullptr || !prepare(*fresh, message)) {

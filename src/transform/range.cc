@@ -87,7 +87,7 @@ http::BodySource* multiple(Exchange& exchange, std::span<const ByteRange> ranges
   BlockRef block = Block::allocate(texts_bytes);
   std::byte* to = block->data();
   for (std::string_view text : texts) {
-    std::memcpy(to, text.data(), text.size());
+    if (!text.empty()) std::memcpy(to, text.data(), text.size());
     to += text.size();
   }
   head.status = 206;

@@ -34,6 +34,7 @@ def test_post_under_way_at_a_reload(origin, protocol):
     """Half of the body before the reload, half after it."""
     s, peer = origin(lambda r: r.send(answer(b'Content-Type: text/plain\r\n\r\n%d' % len(r.body))))
     client = s.connect(protocol)
+    assert client.request('/', method='POST', body=b'x').body == b'1'  # The old worker has it now.
     if protocol == 'h1':
         client.send(b'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12345')
         s.reload()

@@ -21,7 +21,7 @@ constexpr std::size_t kNumberMax = 20;
 constexpr std::size_t kFixedBound = 512;
 
 char* put(char* to, std::string_view text) {
-  std::memcpy(to, text.data(), text.size());
+  if (!text.empty()) std::memcpy(to, text.data(), text.size());  // An empty view may be null.
   return to + text.size();
 }
 template <std::size_t N>

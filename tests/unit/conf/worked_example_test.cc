@@ -14,7 +14,8 @@
 namespace corehttpd {
 namespace {
 
-struct GreetingSettings {
+// Stands for the module's settings, of which the guide adds one field.
+struct FieldsSettings {
   bool greeting = false;  // Whether responses carry "Greeting: hello".
 };
 
@@ -22,7 +23,7 @@ constexpr conf::Directive kDirectives[] = {
     {.name = "greeting",
      .contexts = conf::kHttpServerLocation,
      .syntax = "on | off",
-     .set = conf::set_flag<&GreetingSettings::greeting>,
+     .set = conf::set_flag<&FieldsSettings::greeting>,
      .default_value = "off",
      .doc = "Whether responses carry a greeting."},
 };
@@ -58,7 +59,7 @@ constexpr conf::Directive kBlocks[] = {
      .opens = conf::Context::kServer},
 };
 
-const conf::Module kGreeting = conf::module<GreetingSettings>("greeting", kDirectives);
+const conf::Module kGreeting = conf::module<FieldsSettings>("greeting", kDirectives);
 const conf::Module kBlockModule = conf::module<BlockSettings>("blocks", kBlocks);
 const conf::Module* const kModules[] = {&kGreeting, &kBlockModule};
 
@@ -69,10 +70,10 @@ TEST(WorkedExample, FieldAndRowAreAllThatItTakes) {
                                        conf::Options{}, kModules, diagnostics);
   ASSERT_NE(made, nullptr) << diagnostics.format_all();
   ASSERT_EQ(blocks.size(), 3u);
-  EXPECT_FALSE(made->root.get<GreetingSettings>().greeting);         // The default.
-  EXPECT_TRUE(blocks[0]->view().get<GreetingSettings>().greeting);   // Set.
-  EXPECT_TRUE(blocks[1]->view().get<GreetingSettings>().greeting);   // Inherited.
-  EXPECT_FALSE(blocks[2]->view().get<GreetingSettings>().greeting);  // Overridden.
+  EXPECT_FALSE(made->root.get<FieldsSettings>().greeting);         // The default.
+  EXPECT_TRUE(blocks[0]->view().get<FieldsSettings>().greeting);   // Set.
+  EXPECT_TRUE(blocks[1]->view().get<FieldsSettings>().greeting);   // Inherited.
+  EXPECT_FALSE(blocks[2]->view().get<FieldsSettings>().greeting);  // Overridden.
 }
 
 TEST(WorkedExample, MistakesAreExplained) {

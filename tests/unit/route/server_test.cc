@@ -187,7 +187,7 @@ TEST(Listen, TlsIsNoticedAndNeverServedInClear) {
                     server("listen 443 ssl; server_name b;", "b") +
                     server("listen 443; server_name c;", "c"));
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
-  EXPECT_TRUE(sites.compiled.notice("listen 443 ssl"));
+  EXPECT_TRUE(sites.compiled.warning("listen 443 ssl"));
   EXPECT_EQ(listeners(sites), std::vector<std::string>{"0.0.0.0:80"});
   const auto shared = http("server { listen 443; } server { listen 127.0.0.1:443 ssl; }");
   EXPECT_TRUE(shared.compiled.error("would take the connections of 127.0.0.1:443"));
