@@ -32,7 +32,7 @@ class H2Client final : public Client {
     Answer answer;
     std::size_t uploaded = 0;
     std::size_t unconsumed = 0;  // Received and no window given back for it.
-    bool headed = false;  // The whole head is here.
+    bool headed = false;         // The whole head is here.
     bool ended = false;
     bool closed = false;
     bool cancelled = false;  // Reset by the client.
