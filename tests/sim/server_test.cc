@@ -46,12 +46,19 @@ std::size_t open_descriptors() {
   return count;
 }
 
+// Independent of each other and of what the loop itself draws from the seed.
+std::uint64_t draw(std::uint64_t seed, std::uint64_t which, std::uint64_t bound) {
+  std::uint64_t z = (seed + which * 1'000'003) * 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 32)) * 0x94d049bb133111eb;
+  return (z ^ (z >> 29)) % bound;
+}
+
 io::SimOptions options_of(std::uint64_t seed) {
   io::SimOptions options{.seed = seed};
-  options.short_transfers = seed % 5 != 0;
-  options.delays = seed % 7 != 0;
-  options.resets_per_mille = seed % 3 == 1 ? 2 : 0;
-  options.clock_leaps_per_mille = seed % 4 == 1 ? 5 : 0;
+  options.short_transfers = draw(seed, 1, 5) != 0;
+  options.delays = draw(seed, 2, 7) != 0;
+  options.resets_per_mille = draw(seed, 3, 3) == 0 ? 2 : 0;
+  options.clock_leaps_per_mille = draw(seed, 4, 4) == 0 ? 5 : 0;
   return options;
 }
 
@@ -63,7 +70,8 @@ class Simulation {
     weather_.leaps = options_of(seed).clock_leaps_per_mille != 0;
     clients_max_ = 1 + loop_.random(10);
     if (seed % 2 == 0) drain_at_ = static_cast<int>(loop_.random(600));
-    if (seed % 10 == 0) close_at_ = drain_at_ + static_cast<int>(loop_.random(300));
+    if (drain_at_ >= 0 && draw(seed, 5, 4) == 0)
+      close_at_ = drain_at_ + static_cast<int>(loop_.random(300));
   }
   void go() {
     int turn = 0;
