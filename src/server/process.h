@@ -37,6 +37,8 @@ Result<> become(const Identity& identity);
 std::uint64_t raise_descriptor_limit(std::uint64_t wanted);
 // fork, setsid, /dev/null on 0 and 1 (2 too unless keep_stderr). The parent exits with 0.
 Result<> daemonize();
+// Of the pid file of a master that a new binary is about to replace, nginx's.
+inline constexpr const char* kOldPidEnding = ".oldbin";
 Result<> write_pid_file(const std::string& path);
 // The process ID in the file; kNotFound, kMalformed.
 Result<pid_t> read_pid_file(const std::string& path);

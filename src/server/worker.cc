@@ -174,7 +174,14 @@ int Worker::run() {
   for (std::size_t i = 0; i < listeners.size(); ++i) {
     acceptors_.add(setup_.listeners[i], listeners[i].endpoint);
   }
-  if (setup_.channel >= 0) loop_.poll(setup_.channel, POLLIN, channel_poll_);
+  if (setup_.channel >= 0) {
+    loop_.poll(setup_.channel, POLLIN, channel_poll_);
+    // The first turn hands the accepts to the kernel; a master that does not hear of it replaces us.
+    loop_.wake();
+    loop_.run_once();
+    [[maybe_unused]] auto told =
+        send_message(setup_.channel, {ChannelMessage::Type::kReady, 0});
+  }
   while (!done_) {
     loop_.run_once();
     if (g_reopen != 0) {
