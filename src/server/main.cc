@@ -52,7 +52,13 @@ int test(const CommandLine& line) {
   return right ? 0 : 1;
 }
 
+int not_available(const char* what) {
+  std::fprintf(stderr, "corehttpd: %s is not available\n", what);
+  return 1;
+}
+
 int send_signal(const CommandLine& line) {
+  if (line.signal == "upgrade") return not_available("-s upgrade");
   conf::Diagnostics diagnostics;
   auto configuration = load(load_options(line), diagnostics, line.error_log);
   if (configuration == nullptr) {
@@ -66,10 +72,7 @@ int send_signal(const CommandLine& line) {
                  path.c_str(), pid.error().detail, std::strerror(pid.error().detail));
     return 1;
   }
-  const int signal = line.signal == "stop"     ? SIGTERM
-                     : line.signal == "quit"   ? SIGQUIT
-                     : line.signal == "reopen" ? SIGUSR1
-                                               : SIGHUP;
+  const int signal = find_signal(line.signal)->number;
   if (::kill(*pid, signal) == 0) return 0;
   std::fprintf(stderr, "corehttpd: [alert] kill(%d, %d) failed (%d: %s)\n", *pid, signal, errno,
                std::strerror(errno));
@@ -89,12 +92,14 @@ int main(int argc, char** argv) {
   using Action = CommandLine::Action;
   switch (line->action) {
     case Action::kHelp:
-      std::fputs(usage(), stderr);
+      std::fputs(usage().c_str(), stderr);
       return 0;
     case Action::kVersion:
       return print_version(false);
     case Action::kVersionLong:
       return print_version(true);
+    case Action::kStatus:
+      return not_available("--status");
     case Action::kDescribe:
       return describe(line->argument);
     case Action::kReference:
@@ -104,6 +109,8 @@ int main(int argc, char** argv) {
       return test(*line);
     case Action::kSignal:
       return send_signal(*line);
+    case Action::kMan:
+    case Action::kCompletion:
     case Action::kServe:
       break;
   }
