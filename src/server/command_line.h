@@ -63,6 +63,16 @@ std::span<const SignalName> signals();
 // nullptr: no such name.
 const SignalName* find_signal(std::string_view name);
 
+// What automation may go by.
+inline constexpr int kExitRight = 0;
+inline constexpr int kExitRefused = 1;
+inline constexpr int kExitDegraded = 2;
+struct ExitCode {
+  int code;
+  std::string_view doc;
+};
+std::span<const ExitCode> exit_codes();
+
 // Programs of their own behind the first word; main() hands their arguments over before options
 // are parsed.
 struct Subcommand {

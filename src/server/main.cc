@@ -8,6 +8,7 @@
 #include "corehttpd/conf/reference.h"
 #include "server/command_line.h"
 #include "server/environment.h"
+#include "server/manual.h"
 #include "server/master.h"
 #include "server/modules.h"
 
@@ -110,7 +111,10 @@ int main(int argc, char** argv) {
     case Action::kSignal:
       return send_signal(*line);
     case Action::kMan:
+      return write_manual(line->argument);
     case Action::kCompletion:
+      std::fputs(bash_completion(modules()).c_str(), stdout);
+      return 0;
     case Action::kServe:
       break;
   }

@@ -69,6 +69,13 @@ constexpr Option kOptions[] = {
      .completes = Completes::kDirectory,
      .action = Action::kReference,
      .value = &CommandLine::argument},
+    {.name = "man",
+     .argument = "directory",
+     .doc = "write the manual pages",
+     .completes = Completes::kDirectory,
+     .action = Action::kMan,
+     .value = &CommandLine::argument},
+    {.name = "completion", .doc = "print the completion for bash", .action = Action::kCompletion},
 };
 
 constexpr SignalName kSignals[] = {
@@ -79,6 +86,15 @@ constexpr SignalName kSignals[] = {
      "read the configuration anew; the old one stays when the new one is refused"},
     {"upgrade", SIGUSR2,
      "start the binary on disk in our place; we go on when it does not come up"},
+};
+
+constexpr ExitCode kExitCodes[] = {
+    {kExitRight,
+     "right: the configuration is good, the signal was sent, the server ended as asked"},
+    {kExitRefused,
+     "refused: the configuration or the command line is wrong, or the server could not start"},
+    {kExitDegraded,
+     "with -t: the server would run, but with sites degraded, which are named with their reasons"},
 };
 
 constexpr Subcommand kSubcommands[] = {
@@ -107,6 +123,7 @@ static_assert(well_formed());
 
 std::span<const Option> options() { return kOptions; }
 std::span<const SignalName> signals() { return kSignals; }
+std::span<const ExitCode> exit_codes() { return kExitCodes; }
 std::span<const Subcommand> subcommands() { return kSubcommands; }
 
 const SignalName* find_signal(std::string_view name) {
