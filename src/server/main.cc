@@ -9,6 +9,7 @@
 #include "server/command_line.h"
 #include "server/control.h"
 #include "server/environment.h"
+#include "server/manual.h"
 #include "server/master.h"
 #include "server/modules.h"
 #include "server/upgrade.h"
@@ -103,11 +104,7 @@ int send_signal(const CommandLine& line) {
     // The answer says how it ended; a master without a control socket gets the signal only.
     if (auto answer = ask_master(control_path(path), request)) return report_outcome(*answer);
   }
-  const int signal = line.signal == "stop"     ? SIGTERM
-                     : line.signal == "quit"   ? SIGQUIT
-                     : line.signal == "reopen" ? SIGUSR1
-                     : line.signal == "upgrade" ? SIGUSR2
-                                               : SIGHUP;
+  const int signal = find_signal(line.signal)->number;
   if (::kill(*pid, signal) == 0) return 0;
   std::fprintf(stderr, "corehttpd: [alert] kill(%d, %d) failed (%d: %s)\n", *pid, signal, errno,
                std::strerror(errno));
@@ -128,12 +125,14 @@ int main(int argc, char** argv) {
   using Action = CommandLine::Action;
   switch (line->action) {
     case Action::kHelp:
-      std::fputs(usage(), stderr);
+      std::fputs(usage().c_str(), stderr);
       return 0;
     case Action::kVersion:
       return print_version(false);
     case Action::kVersionLong:
       return print_version(true);
+    case Action::kStatus:
+      return print_status(*line);
     case Action::kDescribe:
       return describe(line->argument);
     case Action::kReference:
@@ -143,6 +142,11 @@ int main(int argc, char** argv) {
       return test(*line);
     case Action::kSignal:
       return send_signal(*line);
+    case Action::kMan:
+      return write_manual(line->argument);
+    case Action::kCompletion:
+      std::fputs(bash_completion(modules()).c_str(), stdout);
+      return 0;
     case Action::kServe:
       break;
   }

@@ -84,7 +84,6 @@ constexpr Directive kDirectives[] = {
      .contexts = Context::kMain,
      .kind = Kind::kBlock,
      .arity = conf::exactly(0),
-     .syntax = "{ ... }",
      .set = open_events,
      .inherit = conf::Inherit::kNone,
      .doc = "Holds the directives that affect connection processing.",
