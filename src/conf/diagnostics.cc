@@ -6,6 +6,8 @@
 #include <iterator>
 #include <tuple>
 
+#include "corehttpd/base/text.h"
+
 namespace corehttpd::conf {
 namespace {
 

@@ -82,8 +82,7 @@ Result<> ControlServer::open(const std::string& path) {
   const bool bound = ::bind(fd, address.get(), SocketAddress::length()) == 0;
   const int bind_errno = errno;
   ::umask(mask);
-  if (!bound || ::listen(fd, kClientsMax) != 0 ||
-      ::rename(temporary.c_str(), path.c_str()) != 0) {
+  if (!bound || ::listen(fd, kClientsMax) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = bound ? errno : bind_errno;
     ::unlink(temporary.c_str());
     ::close(fd);
@@ -203,8 +202,8 @@ Result<std::string> ask_master(const std::string& path, ControlRequest request) 
     ::close(fd);
     return fail(Code::kNotFound, "connect() to the control socket", error);
   }
-  bool right = ::send(fd, line.data(), line.size(), MSG_NOSIGNAL) ==
-               static_cast<ssize_t>(line.size());
+  bool right =
+      ::send(fd, line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size());
   while (right) {
     char buffer[4096];
     const ssize_t got = ::recv(fd, buffer, sizeof(buffer), 0);

@@ -1,16 +1,16 @@
-// The control socket: how the command line asks the running master something and hears how it ended.
-// A unix stream socket beside the pid file, mode 0600. A client sends one line, the name of a
-// request; the answer is text until the end of the connection. For kReload and kUpgrade it comes
+// The control socket: how the command line asks the running master something and hears how it
+// ended. A unix stream socket beside the pid file, mode 0600. A client sends one line, the name of
+// a request; the answer is text until the end of the connection. For kReload and kUpgrade it comes
 // when the outcome is known: "ok\n", or "failed: " and the reason.
 #pragma once
+
+#include <poll.h>
 
 #include <cstdint>
 #include <list>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <poll.h>
 
 #include "corehttpd/base/clock.h"
 #include "corehttpd/base/error.h"
@@ -83,8 +83,8 @@ class ControlServer {
   std::uint64_t next_id_ = 1;
 };
 
-// The command line's side: the whole answer. kNotFound: no master listens at path; kClosed: it ended
-// before it answered. Blocks as long as the master needs.
+// The command line's side: the whole answer. kNotFound: no master listens at path; kClosed: it
+// ended before it answered. Blocks as long as the master needs.
 Result<std::string> ask_master(const std::string& path, ControlRequest request);
 
 }  // namespace corehttpd::server

@@ -6,8 +6,14 @@
 namespace corehttpd::server {
 
 bool Generation::all_ready() const {
-  return respawns.empty() &&
-         std::all_of(workers.begin(), workers.end(), [](const auto& w) { return w.ready; });
+  return respawns.empty() && std::all_of(workers.begin(), workers.end(), [](const auto& w) {
+           return w.phase != WorkerProcess::Phase::kStarting;
+         });
+}
+
+bool Generation::all_draining() const {
+  return std::all_of(workers.begin(), workers.end(),
+                     [](const auto& w) { return w.phase == WorkerProcess::Phase::kDraining; });
 }
 
 void Generation::signal(int signal) const {

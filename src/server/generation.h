@@ -15,12 +15,13 @@
 namespace corehttpd::server {
 
 struct WorkerProcess {
+  enum class Phase : std::uint8_t { kStarting, kAccepting, kDraining };
   pid_t pid = -1;
   int channel = -1;  // The master's end.
   std::uint32_t slot = 0;
   std::uint32_t number = 0;  // From 0, within the generation.
   Milliseconds started_ms = 0;
-  bool ready = false;  // It accepts connections.
+  Phase phase = Phase::kStarting;  // As it has told us.
 };
 
 // A worker that died and is to be replaced.
@@ -47,6 +48,8 @@ struct Generation {
   std::time_t started_at = 0;
 
   bool all_ready() const;
+  // No worker accepts any more.
+  bool all_draining() const;
   // To every worker.
   void signal(int signal) const;
   // How long to wait before worker number, which lived for lived_ms, is started again: not at all

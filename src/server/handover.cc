@@ -12,8 +12,10 @@ namespace corehttpd::server {
 
 void Master::start_upgrade() {
   if (upgrade_.running()) return;  // Its outcome answers this request too.
-  if (!ready_ || pending_ != nullptr)
-    return finish_upgrade(false, "another configuration is just being taken up");
+  if (!ready_ || pending_ != nullptr || settling_since_ms_) {
+    upgrade_again_ = true;
+    return;
+  }
   make_room();
   std::uint32_t alive = 0;
   for (const auto& generation : generations_) {
@@ -30,8 +32,8 @@ void Master::start_upgrade() {
               written.error().context, pid_path_, kOldPidEnding);
   }
   log(nullptr, LogLevel::kNotice, "starting new binary \"{}\"", invocation_.executable);
-  auto started = upgrade_.start(invocation_, std::move(inheritance), alive, original_,
-                                clock_.now_ms());
+  auto started =
+      upgrade_.start(invocation_, std::move(inheritance), alive, original_, clock_.now_ms());
   if (!started) {
     log_errno(nullptr, LogLevel::kAlert, started.error().detail, "{} failed",
               started.error().context);
@@ -44,7 +46,7 @@ void Master::check_upgrade() {
   log(nullptr, LogLevel::kNotice, "new binary process {} serves, this one ends gracefully",
       upgrade_.pid());
   handed_over_ = true;
-  finish_upgrade(true, {});
+  settling_since_ms_ = clock_.now_ms();
   // What the successor has taken over is no longer ours to remove or to speak for.
   service_.hand_over();
   sockets_.disown();
@@ -73,28 +75,39 @@ void Master::finish_upgrade(bool taken, const std::string& reason) {
     control_.answer(client, taken ? "ok\n" : "failed: " + reason + "\n");
 }
 
-// The workers are ready: from here on this master is the service.
-void Master::take_over() {
-  const bool successor = inherited_.has_value() && !ready_;
-  if (successor) {
-    sockets_.own();
-    sockets_.keep_only(current_->configuration->object<route::Tree>()->listeners());
-  }
-  if (successor || ready_) {
-    if (auto written = write_pid_file(pid_path_); !written) {
-      log_errno(nullptr, LogLevel::kAlert, written.error().detail, "{} of \"{}\" failed",
-                written.error().context, pid_path_);
-    }
+// What is asked of us before we can do it.
+void Master::catch_up() {
+  if (std::exchange(reload_again_, false)) reload();
+  if (pending_ == nullptr && std::exchange(upgrade_again_, false)) start_upgrade();
+}
+
+// Pid file and control socket, at pid_path_.
+Result<> Master::show_up() {
+  if (auto written = write_pid_file(pid_path_); !written) {
+    log_errno(nullptr, LogLevel::kEmerg, written.error().detail, "{} of \"{}\" failed",
+              written.error().context, pid_path_);
+    return written;
   }
   // Without it everything works but the questions and answers of the command line.
   if (auto opened = control_.open(control_path(pid_path_)); !opened) {
     log_errno(nullptr, LogLevel::kWarn, opened.error().detail, "{} \"{}\" cannot be opened",
               opened.error().context, control_path(pid_path_));
   }
+  return {};
+}
+
+// The workers are ready: from here on this master is the service.
+void Master::take_over() {
   ready_ = true;
-  service_.ready(status_line(status_facts()), successor);
-  if (successor) report_to_elder(inherited_->ready, "ready");
-  if (std::exchange(reload_again_, false)) reload();
+  current_->state = Generation::State::kServing;
+  if (inherited_) {
+    sockets_.own();
+    sockets_.keep_only(current_->configuration->object<route::Tree>()->listeners());
+    [[maybe_unused]] auto shown = show_up();
+  }
+  service_.ready(status_line(status_facts()), inherited_.has_value());
+  if (inherited_) report_to_elder(inherited_->ready, "ready");
+  catch_up();
 }
 
 }  // namespace corehttpd::server

@@ -72,12 +72,11 @@ std::string running_pid_path(const CommandLine& line) {
 
 int print_status(const CommandLine& line) {
   const std::string path = control_path(running_pid_path(line));
-  auto answer = ask_master(
-      path, line.json ? ControlRequest::kStatusJson : ControlRequest::kStatus);
+  auto answer = ask_master(path, line.json ? ControlRequest::kStatusJson : ControlRequest::kStatus);
   if (!answer) {
-    std::fprintf(stderr, "corehttpd: [error] no master answers at \"%s\": %s\n", path.c_str(),
-                 answer.error().detail != 0 ? std::strerror(answer.error().detail)
-                                            : answer.error().context);
+    std::fprintf(
+        stderr, "corehttpd: [error] no master answers at \"%s\": %s\n", path.c_str(),
+        answer.error().detail != 0 ? std::strerror(answer.error().detail) : answer.error().context);
     return 1;
   }
   std::fputs(answer->c_str(), stdout);

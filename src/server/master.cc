@@ -32,7 +32,8 @@ std::string pid_path(const conf::Configuration& configuration) {
 Master::Master(const CommandLine& line, Invocation invocation)
     : line_(line), invocation_(std::move(invocation)), options_(load_options(line)) {
   sigemptyset(&waited_);
-  for (int signal : {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD}) {
+  for (int signal :
+       {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD, SIGALRM}) {
     sigaddset(&waited_, signal);
   }
 }
@@ -84,8 +85,7 @@ bool Master::load_first() {
 
 // Everything outside the process that a configuration needs. message says what failed; then nothing
 // has changed.
-bool Master::prepare(conf::Configuration& configuration, Identity& identity,
-                     std::string& message) {
+bool Master::prepare(conf::Configuration& configuration, Identity& identity, std::string& message) {
   message = check_listeners(configuration);
   if (!message.empty()) return false;
   auto resolved = resolve_identity(configuration.root.get<ServerSettings>());
@@ -131,8 +131,8 @@ bool Master::create_counters() {
     log(nullptr, LogLevel::kNotice, "the counters start anew: {}", attached.error().context);
     ::close(inherited_->counters);
   }
-  auto segment = shm::Segment::create("corehttpd-counters", kVersion,
-                                      SharedCounters::data_bytes(), 0);
+  auto segment =
+      shm::Segment::create("corehttpd-counters", kVersion, SharedCounters::data_bytes(), 0);
   if (!segment) {
     log_errno(nullptr, LogLevel::kEmerg, segment.error().detail, "{} failed",
               segment.error().context);
@@ -155,11 +155,7 @@ bool Master::begin() {
         return false;
       }
     }
-    if (auto written = write_pid_file(pid_path_); !written) {
-      log_errno(nullptr, LogLevel::kEmerg, written.error().detail, "{} of \"{}\" failed",
-                written.error().context, pid_path_);
-      return false;
-    }
+    if (!show_up()) return false;
   }
   set_title("corehttpd: master process " + line_.path);
   log(nullptr, LogLevel::kNotice, "corehttpd/{} {}, {} workers", CORE_VERSION,
@@ -200,6 +196,7 @@ void Master::turn() {
   read_channels();
   check_starting();
   check_upgrade();
+  check_settled();
   control_.work(clock_.now_ms());
   respawn_due();
   drop_ended();
@@ -211,7 +208,8 @@ void Master::wait() {
   control_.add_to(polled);
   for (const auto& generation : generations_) {
     for (const WorkerProcess& worker : generation->workers) {
-      if (!worker.ready) polled.push_back({worker.channel, POLLIN, 0});
+      if (worker.phase != WorkerProcess::Phase::kDraining)
+        polled.push_back({worker.channel, POLLIN, 0});
     }
   }
   if (upgrade_.fd() >= 0) polled.push_back({upgrade_.fd(), POLLIN, 0});
@@ -253,9 +251,12 @@ void Master::reap() {
 void Master::read_channels() {
   for (auto& generation : generations_) {
     for (WorkerProcess& worker : generation->workers) {
-      if (worker.ready) continue;
       const auto received = receive_message(worker.channel);
-      if (received && received->message.type == ChannelMessage::Type::kReady) worker.ready = true;
+      if (!received) continue;
+      if (received->message.type == ChannelMessage::Type::kReady)
+        worker.phase = WorkerProcess::Phase::kAccepting;
+      if (received->message.type == ChannelMessage::Type::kStopped)
+        worker.phase = WorkerProcess::Phase::kDraining;
     }
   }
 }
@@ -279,7 +280,8 @@ int Master::end() {
 }
 
 void Master::handle(int signal) {
-  if (signal != SIGCHLD) log(nullptr, LogLevel::kNotice, "signal {} received", ::strsignal(signal));
+  if (signal != SIGCHLD && signal != SIGALRM)
+    log(nullptr, LogLevel::kNotice, "signal {} received", ::strsignal(signal));
   switch (signal) {
     case SIGTERM:
     case SIGINT:
@@ -318,11 +320,11 @@ StatusFacts Master::status_facts() const {
   facts.configuration = line_.path;
   facts.generation = current_->number;
   for (const auto& generation : generations_) {
-    StatusFacts::Generation shown{generation->number, to_string(generation->state),
-                                  generation->started_at, {}};
+    StatusFacts::Generation shown{
+        generation->number, to_string(generation->state), generation->started_at, {}};
     for (const WorkerProcess& worker : generation->workers) {
-      shown.workers.push_back(
-          {worker.pid, worker.ready, (clock_.now_ms() - worker.started_ms) / 1000});
+      shown.workers.push_back({worker.pid, worker.phase != WorkerProcess::Phase::kStarting,
+                               (clock_.now_ms() - worker.started_ms) / 1000});
     }
     facts.generations.push_back(std::move(shown));
   }

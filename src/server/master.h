@@ -5,10 +5,12 @@
 
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "corehttpd/conf/compiler.h"
+#include "corehttpd/http/log_files.h"
 #include "corehttpd/shm/segment.h"
 #include "server/command_line.h"
 #include "server/control.h"
@@ -56,14 +58,15 @@ class Master final : ControlServer::Handler {
                                const Identity& identity);
   bool start_workers(Generation& generation);
   bool start_worker(Generation& generation, std::uint32_t number);
-  [[noreturn]] void become_worker(Generation& generation, std::uint32_t number,
-                                  std::uint32_t slot, int channel);
+  [[noreturn]] void become_worker(Generation& generation, std::uint32_t number, std::uint32_t slot,
+                                  int channel);
   void on_worker_end(Generation& generation, const WorkerProcess& worker, int status);
   void on_serving_worker_end(Generation& generation, const WorkerProcess& worker, int status);
   void respawn_due();
   void reload();
   void check_starting();
   void commit_reload();
+  void check_settled();
   void abort_reload(const std::string& reason);
   void finish_reload(bool taken, const std::string& reason);
   void drain(Generation& generation);
@@ -79,6 +82,8 @@ class Master final : ControlServer::Handler {
   void on_upgrade_end(int status);
   void finish_upgrade(bool taken, const std::string& reason);
   void take_over();
+  Result<> show_up();
+  void catch_up();
   // Signals.
   void handle(int signal);
   void stop(int signal);
@@ -110,11 +115,14 @@ class Master final : ControlServer::Handler {
   sigset_t original_;
   int signals_ = -1;
   int exit_status_ = 0;
-  bool ready_ = false;         // The first generation has come up.
+  // Since when old workers are awaited to stop accepting.
+  std::optional<Milliseconds> settling_since_ms_;
+  bool ready_ = false;  // The first generation has come up.
   bool stopping_ = false;
   bool handed_over_ = false;   // A new binary serves; we only drain.
   bool reload_again_ = false;  // Asked for while another reload is under way.
-  bool paused_ = false;        // WINCH: workers have ended gracefully and are not replaced.
+  bool upgrade_again_ = false;
+  bool paused_ = false;  // WINCH: workers have ended gracefully and are not replaced.
 };
 
 // Where the pid file of a configuration is.

@@ -1,6 +1,6 @@
-// The service manager's side of the master: sd_notify(3)'s protocol, one datagram a message. Written
-// here and not taken from libsystemd, which would bring its compressors and libgcrypt into a root
-// process for these few lines.
+// The service manager's side of the master: sd_notify(3)'s protocol, one datagram a message.
+// Written here and not taken from libsystemd, which would bring its compressors and libgcrypt into
+// a root process for these few lines.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The part of the master that starts generations of workers, replaces one by the next, and keeps the
-// serving one complete.
+// The part of the master that starts generations of workers, replaces one by the next, and keeps
+// the serving one complete.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -26,6 +26,8 @@ namespace {
 
 // Workers are ready within milliseconds; one that is not after this long never will be.
 constexpr Milliseconds kStartPatience = 30'000;
+// Old workers stop accepting within a turn of their loops.
+constexpr Milliseconds kSettlePatience = 5'000;
 
 bool is_fatal(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == kFatalExit; }
 
@@ -99,7 +101,7 @@ bool Master::start_worker(Generation& generation, std::uint32_t number) {
   }
   ::close(channel->worker);
   clock_.update();
-  generation.workers.push_back({pid, channel->master, slot, number, clock_.now_ms(), false});
+  generation.workers.push_back({pid, channel->master, slot, number, clock_.now_ms()});
   log(nullptr, LogLevel::kNotice, "start worker process {}", pid);
   return true;
 }
@@ -186,12 +188,13 @@ void Master::respawn_due() {
 }
 
 void Master::reload() {
-  if (pending_ != nullptr || !ready_) {
+  if (pending_ != nullptr || settling_since_ms_ || !ready_) {
     reload_again_ = true;
     return;
   }
   if (upgrade_.running())
-    return finish_reload(false, "a new binary is taking over, which reads the configuration itself");
+    return finish_reload(false,
+                         "a new binary is taking over, which reads the configuration itself");
   log(nullptr, LogLevel::kNotice, "reconfiguring");
   service_.reloading();
   conf::Diagnostics diagnostics;
@@ -214,7 +217,6 @@ void Master::check_starting() {
   if (starting == nullptr || stopping_) return;
   if (!starting->workers.empty() && starting->all_ready()) {
     if (starting == pending_) return commit_reload();
-    starting->state = Generation::State::kServing;
     return take_over();
   }
   if (clock_.now_ms() - starting->started_ms < kStartPatience) return;
@@ -235,9 +237,22 @@ void Master::commit_reload() {
     control_.close(true);
     ::unlink(pid_path_.c_str());
     pid_path_ = path;
-    take_over();
+    [[maybe_unused]] auto shown = show_up();
   }
-  finish_reload(true, {});
+  settling_since_ms_ = clock_.now_ms();
+}
+
+// A reload or an upgrade has ended when no worker of before accepts any more: whoever asked for it
+// may rely on the next connection's being answered by the new configuration.
+void Master::check_settled() {
+  if (!settling_since_ms_) return;
+  const bool settled =
+      std::all_of(generations_.begin(), generations_.end(), [&](const auto& generation) {
+        return (generation.get() == current_ && !handed_over_) || generation->all_draining();
+      });
+  if (!settled && clock_.now_ms() - *settling_since_ms_ < kSettlePatience) return;
+  settling_since_ms_.reset();
+  handed_over_ ? finish_upgrade(true, {}) : finish_reload(true, {});
 }
 
 void Master::abort_reload(const std::string& reason) {
@@ -256,7 +271,7 @@ void Master::finish_reload(bool taken, const std::string& reason) {
   service_.ready(status_line(status_facts()), false);
   for (std::uint64_t client : std::exchange(reload_clients_, {}))
     control_.answer(client, taken ? "ok\n" : "failed: " + reason + "\n");
-  if (std::exchange(reload_again_, false)) reload();
+  catch_up();
 }
 
 void Master::drain(Generation& generation) {

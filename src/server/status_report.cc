@@ -51,9 +51,9 @@ std::string outcome_json(const Outcome& outcome) {
 std::string generation_json(const StatusFacts::Generation& generation, std::time_t now) {
   std::string workers;
   for (const auto& worker : generation.workers) {
-    workers += fmt::format(R"({}{{"pid":{},"ready":{},"age_seconds":{}}})",
-                           workers.empty() ? "" : ",", worker.pid, worker.ready,
-                           worker.age_seconds);
+    workers +=
+        fmt::format(R"({}{{"pid":{},"ready":{},"age_seconds":{}}})", workers.empty() ? "" : ",",
+                    worker.pid, worker.ready, worker.age_seconds);
   }
   return fmt::format(R"({{"number":{},"state":"{}","started":{},"age_seconds":{},"workers":[{}]}})",
                      generation.number, generation.state, generation.started_at,
@@ -62,7 +62,8 @@ std::string generation_json(const StatusFacts::Generation& generation, std::time
 
 std::string counters_json(const http::Counters::Snapshot& c) {
   return fmt::format(
-      R"({{"accepted":{},"handled":{},"requests":{},"active":{},"reading":{},"writing":{},"waiting":{}}})",
+      R"({{"accepted":{},"handled":{},"requests":{},)"
+      R"("active":{},"reading":{},"writing":{},"waiting":{}}})",
       c.accepts, c.handled, c.requests, c.active, c.reading, c.writing, c.waiting);
 }
 
@@ -162,8 +163,8 @@ std::vector<LoadedLibrary> loaded_libraries() {
       replaced = ::stat(name.c_str(), &now) == 0 && now.st_ino != inode;
     }
     name = base_name(name);
-    const bool known = std::any_of(out.begin(), out.end(),
-                                   [&](const LoadedLibrary& l) { return l.name == name; });
+    const bool known =
+        std::any_of(out.begin(), out.end(), [&](const LoadedLibrary& l) { return l.name == name; });
     if (!known) out.push_back({name, replaced});
   }
   std::fclose(maps);

@@ -105,7 +105,7 @@ bool Upgrade::ready(Milliseconds now_ms) {
 std::string Upgrade::ended(int status) {
   ready(started_ms_);
   while (said_.ends_with('\n')) said_.pop_back();
-  std::string reason = too_late_       ? "not ready after " + std::to_string(kPatience / 1000) + " s"
+  std::string reason = too_late_ ? "not ready after " + std::to_string(kPatience / 1000) + " s"
                        : said_.empty() ? cause_of_end(status)
                                        : said_;
   forget();

@@ -1,5 +1,5 @@
-// USR2: a new binary is started as a child on the inherited sockets. It says through a pipe when its
-// workers are ready; whatever else happens to it leaves the old master in force.
+// USR2: a new binary is started as a child on the inherited sockets. It says through a pipe when
+// its workers are ready; whatever else happens to it leaves the old master in force.
 #pragma once
 
 #include <sys/types.h>
