@@ -35,6 +35,7 @@ struct ListenBuild {
   bool default_server = false;
   bool tls = false;
   bool quic = false;
+  bool proxy_protocol = false;
   conf::Position at;
   std::size_t width = 1;
 };

@@ -19,6 +19,9 @@ class Loop;
 namespace corehttpd::assets {
 class FileLookup;
 }
+namespace corehttpd::access {
+class PasswordChecks;
+}
 
 namespace corehttpd::http {
 
@@ -76,8 +79,9 @@ struct Services {
   // absolute, exists, NUL-terminated past its end.
   std::string_view body_temp_path = kDefaultTempPath;
   bool draining = false;  // A graceful end has begun: answer with Connection: close, GOAWAY.
-  assets::FileLookup* files =
-      nullptr;  // As with loop, only the name is known here. Never nullptr in a worker.
+  // As with loop, only the names are known here. Never nullptr in a worker.
+  assets::FileLookup* files = nullptr;
+  access::PasswordChecks* passwords = nullptr;
 };
 
 }  // namespace corehttpd::http
