@@ -27,7 +27,9 @@ class Delay final : public io::Timer, public http::AbortHook {
  public:
   explicit Delay(Exchange& exchange)
       : io::Timer([](io::Timer& timer) {
-          static_cast<Delay&>(timer).exchange_.resume(StepOutcome::fail(401));
+          Exchange& exchange = static_cast<Delay&>(timer).exchange_;
+          exchange.set_ends_with_client(false);
+          exchange.resume(StepOutcome::fail(401));
         }),
         http::AbortHook([](http::AbortHook& hook, const Error&) {
           auto& self = static_cast<Delay&>(hook);
@@ -45,6 +47,7 @@ StepOutcome refuse(Exchange& exchange, std::uint16_t status) {
   exchange.log(LogLevel::kInfo, 0, "delaying unauthorized request");
   auto* waiting = exchange.arena().make<Delay>(exchange);
   exchange.on_abort(*waiting);
+  exchange.set_ends_with_client(true);
   exchange.services().loop.schedule(*waiting, delay);
   return StepOutcome::suspend();
 }

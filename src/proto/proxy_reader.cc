@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <string>
 
 #include "proto/connection_log.h"
 #include "proto/h1/connection.h"
@@ -138,12 +140,15 @@ void ProxyReader::leave() {
   context_.services.turn.post_destroy(static_cast<TurnTask&>(*this));
 }
 
+// As nginx: what was being done follows the error's text.
 template <class... A>
 void ProxyReader::log(LogLevel level, int errno_value, fmt::format_string<A...> format,
                       A&&... arguments) {
   if (!log_enabled(settings_.error_log, level)) return;
-  log_in(settings_.error_log, level, ConnectionLog(info_), errno_value,
-         "{} while reading PROXY protocol", fmt::format(format, std::forward<A>(arguments)...));
+  std::string text = fmt::format(format, std::forward<A>(arguments)...);
+  if (errno_value != 0) text += fmt::format(" ({}: {})", errno_value, strerrordesc_np(errno_value));
+  log_in(settings_.error_log, level, ConnectionLog(info_), 0, "{} while reading PROXY protocol",
+         text);
 }
 
 }  // namespace corehttpd::proto
