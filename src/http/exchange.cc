@@ -1,11 +1,23 @@
 #include "corehttpd/http/exchange.h"
 
+#include <algorithm>
+
 #include "corehttpd/base/check.h"
 #include "corehttpd/http/absolute_location.h"
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/target.h"
 
 namespace corehttpd::http {
+namespace {
+
+// Every registered method is in upper case, and "get" is a scanner's: nginx answers it with 400,
+// which fail2ban's filters count.
+bool is_method_name(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= 'A' && c <= 'Z') || c == '-' || c == '_'; });
+}
+
+}  // namespace
 
 Exchange::Exchange(Services& services, Transport& transport, const ConnectionInfo& connection,
                    Exchange* parent)
@@ -43,10 +55,20 @@ Exchange::~Exchange() = default;
 
 void Exchange::start() {
   services_.counters.request_started();
-  if (!choose_site()) return fail(400);
+  if (!choose_site()) {
+    log(LogLevel::kInfo, 0, "client sent invalid host header while reading client request headers");
+    return fail(400);
+  }
+  if (request_.method == Method::kUnknown && !is_method_name(request_.method_text)) {
+    log(LogLevel::kInfo, 0, "client sent invalid method while reading client request line");
+    return fail(400);
+  }
   const auto uri =
       normalize_path(arena_, request_.raw_path, settings<CoreSettings>().merge_slashes);
-  if (!uri) return fail(400);
+  if (!uri) {
+    log(LogLevel::kInfo, 0, "client sent invalid request while reading client request line");
+    return fail(400);
+  }
   uri_ = *uri;
   args_ = request_.query;
   if (request_.method == Method::kTrace || request_.method == Method::kConnect) return fail(405);
