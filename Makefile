@@ -22,6 +22,7 @@ test: build-dir
 test-full: build-dir
 	@packaging/set-up test
 	@packaging/set-up fuzz
+	@packaging/set-up full
 	@tests/run-full
 
 fuzz: build-dir
