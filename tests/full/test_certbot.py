@@ -206,6 +206,17 @@ def test_obtain_only(tree):
     assert tree.get(NAME).body == b'hello'
 
 
+def test_files_for_the_challenge(tree):
+    """The webroot plugin puts its file into the site; a site that refuses hidden names lets this one through."""
+    path = tree.etc / 'sites-available' / NAME
+    path.write_text(path.read_text().replace('index index.html;', 'index index.html;\n    location ~ /\\.(?!well-known/) { return 404; }'))
+    assert subprocess.run([str(BINARY), '-c', str(tree.etc / 'nginx.conf'), '-s', 'reload'], timeout=DEADLINE).returncode == 0
+    tree.certbot('certonly', '--webroot', '-w', str(tree.directory / 'www'), *REGISTER, '-d', NAME)
+    assert len(tree.challenges()) >= 1 and 'BEGIN CERTIFICATE' in tree.certificate()
+    assert tree.get(NAME, '/.well').status == 404
+    tree.check_still_serves()
+
+
 def test_a_name_that_no_site_has(tree):
     """The plugin makes a block of its own for the challenge; afterwards nothing of it is left."""
     before = {path.name: path.read_text() for path in (tree.etc / 'sites-available').iterdir()}
