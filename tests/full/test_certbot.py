@@ -128,7 +128,7 @@ class Tree:
         folders = [word for kind in ('config', 'work', 'logs') for word in (f'--{kind}-dir', str(self.directory / 'certbot' / kind))]
         done = subprocess.run(['certbot', *arguments, *folders, '--non-interactive', '--nginx-ctl', str(BINARY), '--nginx-server-root', str(self.etc),
                                '--nginx-sleep-seconds', '0', '--server', self.url],
-                              env=self.environment, capture_output=True, text=True, timeout=180, stdin=subprocess.DEVNULL)
+                              env=self.environment, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
         assert done.returncode == 0, done.stdout + done.stderr + self.log('certbot/logs/letsencrypt.log')[-8000:] + self.log('error.log')
         return done.stdout + done.stderr
 

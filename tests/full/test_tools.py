@@ -126,10 +126,10 @@ def sites(tmp_path_factory):
 
 def fail2ban(log, name):
     """(lines matched, addresses found by fail2ban-regex)."""
-    summary = subprocess.run(['fail2ban-regex', str(log), str(FILTERS / f'{name}.conf')], capture_output=True, text=True, timeout=60).stdout
+    summary = subprocess.run(['fail2ban-regex', str(log), str(FILTERS / f'{name}.conf')], capture_output=True, text=True, timeout=240).stdout
     matched = re.search(r'^Lines: (\d+) lines, \d+ ignored, (\d+) matched', summary, re.M)
     assert matched, summary
-    found = subprocess.run(['fail2ban-regex', '-o', 'ip', str(log), str(FILTERS / f'{name}.conf')], capture_output=True, text=True, timeout=60)
+    found = subprocess.run(['fail2ban-regex', '-o', 'ip', str(log), str(FILTERS / f'{name}.conf')], capture_output=True, text=True, timeout=240)
     return int(matched[2]), sorted(found.stdout.split())
 
 
@@ -170,7 +170,7 @@ def test_error_logs_are_equal(sites):
 def goaccess(log):
     report = log.with_suffix('.json')
     subprocess.run(['goaccess', str(log), '--log-format=COMBINED', '--no-global-config', '-o', str(report)],
-                   capture_output=True, timeout=60, stdin=subprocess.DEVNULL, check=True)
+                   capture_output=True, timeout=240, stdin=subprocess.DEVNULL, check=True)
     return json.loads(report.read_text())
 
 
