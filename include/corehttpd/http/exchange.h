@@ -140,10 +140,10 @@ class Exchange final : public LogContext {
   // Sends the response head in response() and body (nullptr: none) through the transforms. Once per
   // exchange.
   void respond(BodySource* body);
-  // For a transform, within respond(): the response must not go out (412, 416). Its body is cancelled
-  // and the exchange fails with status at the end of the turn, through error_page. fields: what the
-  // error's response carries besides. Once per exchange; refused() says whether it has happened, so
-  // that an error page is not judged again.
+  // For a transform, within respond(): the response must not go out (412, 416). Its body is
+  // cancelled and the exchange fails with status at the end of the turn, through error_page.
+  // fields: what the error's response carries besides. Once per exchange; refused() says whether it
+  // has happened, so that an error page is not judged again.
   void refuse(std::uint16_t status, FieldList fields = {});
   bool refused() const { return refused_ != 0; }
   // Prepares an internal redirect; the step then returns StepOutcome::redirect() (or resumes with
