@@ -2,12 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "corehttpd/base/clock.h"
 #include "corehttpd/conf/directive.h"
 
 namespace corehttpd::server {
+
+// Of the "env" directive, the last one first. TZ is kept without being named.
+struct EnvironmentVariable {
+  std::string_view text;  // "NAME", kept from our own environment, or "NAME=value".
+  const EnvironmentVariable* next;
+};
 
 struct ServerSettings {
   bool daemon = true;
@@ -22,6 +29,9 @@ struct ServerSettings {
   std::string_view group;     // Empty: the user's.
   std::string_view pid_path;  // Empty: kDefaultPid.
   std::string_view working_directory;
+  // Bytes; none: no core files, since keys and visitors' data are in memory.
+  std::optional<std::uint64_t> worker_rlimit_core;
+  const EnvironmentVariable* environment = nullptr;
 };
 
 const conf::Module& server_module();

@@ -130,6 +130,7 @@ class Worker {
   Owned<io::Timer> shutdown_timer_;
   ChannelPoll channel_poll_;
   bool draining_ = false;
+  bool told_stopped_ = false;  // The master knows that we accept no more.
   bool done_ = false;
 };
 
@@ -174,7 +175,14 @@ int Worker::run() {
   for (std::size_t i = 0; i < listeners.size(); ++i) {
     acceptors_.add(setup_.listeners[i], listeners[i].endpoint);
   }
-  if (setup_.channel >= 0) loop_.poll(setup_.channel, POLLIN, channel_poll_);
+  if (setup_.channel >= 0) {
+    loop_.poll(setup_.channel, POLLIN, channel_poll_);
+    // The first turn hands the accepts to the kernel; a master that does not hear of it replaces
+    // us.
+    loop_.wake();
+    loop_.run_once();
+    [[maybe_unused]] auto told = send_message(setup_.channel, {ChannelMessage::Type::kReady, 0});
+  }
   while (!done_) {
     loop_.run_once();
     if (g_reopen != 0) {
@@ -215,6 +223,10 @@ void Worker::start_draining() {
 // Asked again when it is so: the kernel may still hand over a connection after stop(), and one that
 // changes its protocol is in no set for a moment.
 void Worker::end_if_drained() {
+  if (draining_ && acceptors_.stopped() && setup_.channel >= 0 && !told_stopped_) {
+    told_stopped_ = true;
+    [[maybe_unused]] auto told = send_message(setup_.channel, {ChannelMessage::Type::kStopped, 0});
+  }
   done_ = draining_ && acceptors_.stopped() && acceptors_.connections().empty();
 }
 
@@ -284,6 +296,9 @@ int run_worker(const WorkerSetup& setup) {
               dropped.error().context, setup.identity.name);
     return kFatalExit;
   }
+  // Not without a master: the process goes on as who it is, with the environment it has.
+  if (setup.channel >= 0) limit_environment(settings);
+  limit_core(settings.worker_rlimit_core);
   if (!settings.working_directory.empty() &&
       ::chdir(std::string(settings.working_directory).c_str()) != 0) {
     log_errno(nullptr, LogLevel::kAlert, errno, "chdir(\"{}\") failed", settings.working_directory);
