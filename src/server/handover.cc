@@ -12,11 +12,10 @@ namespace corehttpd::server {
 
 void Master::start_upgrade() {
   if (upgrade_.running()) return;  // Its outcome answers this request too.
-  if (!ready_ || pending_ != nullptr || settling_since_ms_) {
+  if (!ready_ || pending_ != nullptr || settling_since_ms_ || !make_room()) {
     upgrade_again_ = true;
     return;
   }
-  make_room();
   std::uint32_t alive = 0;
   for (const auto& generation : generations_) {
     if (generation->state != Generation::State::kEnded) ++alive;
@@ -77,8 +76,9 @@ void Master::finish_upgrade(bool taken, const std::string& reason) {
 
 // What is asked of us before we can do it.
 void Master::catch_up() {
+  if (stopping_ || !ready_ || pending_ != nullptr || settling_since_ms_) return;
   if (std::exchange(reload_again_, false)) reload();
-  if (pending_ == nullptr && std::exchange(upgrade_again_, false)) start_upgrade();
+  if (std::exchange(upgrade_again_, false)) start_upgrade();
 }
 
 // Pid file and control socket, at pid_path_.
@@ -107,7 +107,6 @@ void Master::take_over() {
   }
   service_.ready(status_line(status_facts()), inherited_.has_value());
   if (inherited_) report_to_elder(inherited_->ready, "ready");
-  catch_up();
 }
 
 }  // namespace corehttpd::server

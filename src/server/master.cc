@@ -200,6 +200,7 @@ void Master::turn() {
   control_.work(clock_.now_ms());
   respawn_due();
   drop_ended();
+  catch_up();
   service_.keep_alive(clock_.now_ms());
 }
 

@@ -70,8 +70,10 @@ class Master final : ControlServer::Handler {
   void abort_reload(const std::string& reason);
   void finish_reload(bool taken, const std::string& reason);
   void drain(Generation& generation);
-  // Ends the oldest generations until one more may start.
-  void make_room();
+  // May one more generation start? If not, ask again later: the oldest gets a moment to end by
+  // itself and is then ended.
+  bool make_room();
+  void end_oldest();
   void drop_ended();
   std::uint32_t wanted_workers(const Generation& generation) const;
   void reopen_logs();
@@ -115,6 +117,8 @@ class Master final : ControlServer::Handler {
   sigset_t original_;
   int signals_ = -1;
   int exit_status_ = 0;
+  // Since when a generation more is wanted than may be alive.
+  std::optional<Milliseconds> room_wanted_since_ms_;
   // Since when old workers are awaited to stop accepting.
   std::optional<Milliseconds> settling_since_ms_;
   bool ready_ = false;  // The first generation has come up.

@@ -28,6 +28,9 @@ namespace {
 constexpr Milliseconds kStartPatience = 30'000;
 // Old workers stop accepting within a turn of their loops.
 constexpr Milliseconds kSettlePatience = 5'000;
+// What the oldest generation gets to end by itself when its place is wanted: requests of ordinary
+// length are through by then, even when reloads follow each other without a pause.
+constexpr Milliseconds kRoomPatience = 2'000;
 
 bool is_fatal(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == kFatalExit; }
 
@@ -188,7 +191,7 @@ void Master::respawn_due() {
 }
 
 void Master::reload() {
-  if (pending_ != nullptr || settling_since_ms_ || !ready_) {
+  if (pending_ != nullptr || settling_since_ms_ || !ready_ || !make_room()) {
     reload_again_ = true;
     return;
   }
@@ -207,7 +210,6 @@ void Master::reload() {
     log(nullptr, LogLevel::kEmerg, "{}", message);
     return finish_reload(false, message);
   }
-  make_room();
   pending_ = &start_generation(std::move(fresh), identity);
   if (!start_workers(*pending_)) abort_reload("not all workers could be started");
 }
@@ -271,7 +273,6 @@ void Master::finish_reload(bool taken, const std::string& reason) {
   service_.ready(status_line(status_facts()), false);
   for (std::uint64_t client : std::exchange(reload_clients_, {}))
     control_.answer(client, taken ? "ok\n" : "failed: " + reason + "\n");
-  catch_up();
 }
 
 void Master::drain(Generation& generation) {
@@ -281,30 +282,39 @@ void Master::drain(Generation& generation) {
   close_logs(*generation.configuration->object<http::LogFiles>());
 }
 
-void Master::make_room() {
+bool Master::make_room() {
   std::size_t alive = 0;
   for (const Elder& elder : elders_) alive += elder.generations;
   for (const auto& generation : generations_) {
     if (generation->state != Generation::State::kEnded) ++alive;
   }
-  while (alive >= kGenerationsMax && !elders_.empty()) {
+  if (alive < kGenerationsMax) {
+    room_wanted_since_ms_.reset();
+    return true;
+  }
+  if (!room_wanted_since_ms_) room_wanted_since_ms_ = clock_.now_ms();
+  if (clock_.now_ms() - *room_wanted_since_ms_ < kRoomPatience) return false;
+  end_oldest();
+  return make_room();
+}
+
+void Master::end_oldest() {
+  if (!elders_.empty()) {
     log(nullptr, LogLevel::kWarn,
-        "the connections of an older master are closed: more than {} generations are alive",
+        "the connections of an older master are closed: no more than {} generations may be alive",
         kGenerationsMax);
     ::syscall(SYS_pidfd_send_signal, elders_.front().pidfd, SIGTERM, nullptr, 0);
     ::close(elders_.front().pidfd);
-    alive -= std::min<std::size_t>(alive, elders_.front().generations);
     elders_.erase(elders_.begin());
+    return;
   }
   for (auto& generation : generations_) {
-    if (alive < kGenerationsMax) return;
     if (generation->state != Generation::State::kDraining) continue;
     log(nullptr, LogLevel::kWarn,
-        "the connections of generation {} are closed: more than {} generations are alive",
+        "the connections of generation {} are closed: no more than {} generations may be alive",
         generation->number, kGenerationsMax);
     generation->state = Generation::State::kEnded;
-    generation->signal(SIGTERM);
-    --alive;
+    return generation->signal(SIGTERM);
   }
 }
 

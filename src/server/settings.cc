@@ -163,6 +163,13 @@ constexpr Directive kDirectives[] = {
      .syntax = "number",
      .set = conf::set_number<&S::worker_rlimit_nofile, 1>,
      .doc = "Limit of open descriptors of a worker. Without it the hard limit is used."},
+    {.name = "worker_sandbox",
+     .contexts = Context::kMain,
+     .syntax = "on | off",
+     .set = conf::set_flag<&S::sandbox>,
+     .default_value = "on",
+     .doc = "Whether workers give up writing outside the directories that the configuration names "
+            "and system calls that a server has no use for."},
     {.name = "worker_shutdown_timeout",
      .contexts = Context::kMain,
      .syntax = "time",

@@ -24,6 +24,7 @@ struct ServerSettings {
   std::uint64_t worker_rlimit_nofile = 0;    // 0: the hard limit.
   Milliseconds worker_shutdown_timeout = 0;  // 0: none.
   int worker_priority = 0;                   // nice value, -20 to 20.
+  bool sandbox = true;                       // worker_sandbox.
   bool pin_workers = false;                  // worker_cpu_affinity.
   std::string_view user;      // Empty: www-data when started by root, else ourselves.
   std::string_view group;     // Empty: the user's.

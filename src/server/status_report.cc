@@ -61,10 +61,9 @@ std::string generation_json(const StatusFacts::Generation& generation, std::time
 }
 
 std::string counters_json(const http::Counters::Snapshot& c) {
-  return fmt::format(
-      R"({{"accepted":{},"handled":{},"requests":{},)"
-      R"("active":{},"reading":{},"writing":{},"waiting":{}}})",
-      c.accepts, c.handled, c.requests, c.active, c.reading, c.writing, c.waiting);
+  return fmt::format(R"({{"accepted":{},"handled":{},"requests":{},)"
+                     R"("active":{},"reading":{},"writing":{},"waiting":{}}})",
+                     c.accepts, c.handled, c.requests, c.active, c.reading, c.writing, c.waiting);
 }
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }

@@ -21,6 +21,7 @@
 #include "corehttpd/proto/acceptor.h"
 #include "server/channel.h"
 #include "server/modules.h"
+#include "server/sandbox.h"
 #include "server/settings.h"
 
 namespace corehttpd::server {
@@ -279,6 +280,18 @@ void Worker::reopen_alone() {
   }
 }
 
+// A worker that cannot be confined serves all the same: this is a second line of defence.
+void confine(const conf::Configuration& configuration) {
+  const auto state = enter_sandbox(writable_directories(configuration));
+  if (!state) {
+    log_errno(nullptr, LogLevel::kWarn, state.error().detail,
+              "{} failed, the worker is not confined", state.error().context);
+  } else if (!state->files || !state->calls) {
+    log(nullptr, LogLevel::kInfo, "the worker is not fully confined: the kernel has no {}",
+        state->files ? "seccomp" : "Landlock");
+  }
+}
+
 }  // namespace
 
 int run_worker(const WorkerSetup& setup) {
@@ -303,6 +316,7 @@ int run_worker(const WorkerSetup& setup) {
       ::chdir(std::string(settings.working_directory).c_str()) != 0) {
     log_errno(nullptr, LogLevel::kAlert, errno, "chdir(\"{}\") failed", settings.working_directory);
   }
+  if (settings.sandbox && setup.channel >= 0) confine(setup.configuration);
   io::RingOptions ring;
   ring.blocks_limit = block_budget(settings);
   auto loop = io::make_ring_loop(ring);

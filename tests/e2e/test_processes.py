@@ -629,3 +629,17 @@ def test_repeated_crashes_back_off(server):
     assert s.wait_log(r'\[alert\].*worker process \d+ is started again in 2 s: it has ended too often')
     assert s.get('/who').body == b'a'
     assert s.stop() == 0
+
+
+def test_workers_are_confined(server):
+    """no_new_privs and a system call filter; off when asked for."""
+    def state(s):
+        with open(f'/proc/{s.workers_pids()[0]}/status') as file:
+            fields = dict(line.rstrip('\n').split(':\t', 1) for line in file if ':\t' in line)
+        return fields['NoNewPrivs'], fields['Seccomp']
+    s = server(SITE % 'a')
+    assert s.get('/who').body == b'a'
+    assert state(s) == ('1', '2')
+    t = server(SITE % 'a', main='worker_sandbox off;')
+    assert t.get('/who').body == b'a'
+    assert state(t)[1] != '2'

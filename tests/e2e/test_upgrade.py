@@ -208,6 +208,7 @@ def test_stop_during_an_upgrade_ends_both(server, directory):
 
 def test_status_as_text(server):
     s = server(SITE % 'a')
+    wait_until(lambda: s.status()['generations'][0]['state'] == 'serving', 'its workers')
     done = subprocess.run(s.command('--status'), capture_output=True, text=True, timeout=DEADLINE)
     assert done.returncode == 0
     assert re.search(rf'^corehttpd/\S+, master process {s.process.pid}, up ', done.stdout)

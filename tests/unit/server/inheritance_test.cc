@@ -48,7 +48,8 @@ TEST(Inheritance, NonsenseIsNone) {
 TEST(Inheritance, OnlyOpenDescriptorsAreTaken) {
   const int open_one = ::open("/dev/null", O_RDONLY);
   ASSERT_GT(open_one, 2);
-  const std::string text = "v1;listen=" + std::to_string(open_one) + ";listen=900000;counters=900001";
+  const std::string text =
+      "v1;listen=" + std::to_string(open_one) + ";listen=900000;counters=900001";
   ::setenv(kInheritanceVariable, text.c_str(), 1);
   const auto taken = take_inheritance();
   ASSERT_TRUE(taken);
