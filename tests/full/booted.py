@@ -5,7 +5,6 @@ enter its namespaces. Needs root.
 """
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -15,7 +14,6 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / 'bench'))
 import roots  # noqa: E402
 
-LIFE = 1200  # Seconds that a machine may exist, whatever becomes of the test.
 DEADLINE = 90  # Of a command or a condition; booted roots on busy machines are slow.
 ENVIRONMENT = ['/usr/bin/env', '-i', 'PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'LC_ALL=C.UTF-8', 'DEBIAN_FRONTEND=noninteractive', 'HOME=/root']
 
@@ -45,7 +43,8 @@ class Machine:
         script = (f'mount -t overlay overlay -o lowerdir={base},upperdir={upper},workdir={work} {merged} && '
                   f'exec systemd-nspawn --register=no --keep-unit --private-network --resolv-conf=off --timezone=off '
                   f'--link-journal=no -b -D {merged}')
-        self.process = subprocess.Popen(['timeout', '-k', '20', str(LIFE), 'unshare', '-m', 'sh', '-c', script], stdin=subprocess.DEVNULL,
+        # A session of its own, so that a signal to the tests' group does not kill it halfway; it is told to end when they have ended.
+        self.process = subprocess.Popen(['setpriv', '--pdeathsig', 'TERM', 'unshare', '-m', 'sh', '-c', script], stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log, start_new_session=True)
         try:
             self.leader = wait_until(self._leader, 'the machine to start')
@@ -61,15 +60,14 @@ class Machine:
             return []
 
     def _leader(self):
-        """Process 1 of the machine: timeout's child is nspawn, whose child it is."""
+        """Process 1 of the machine, nspawn's child."""
         assert self.process.poll() is None, (self.directory / 'boot.log').read_text(errors='replace')[-2000:]
-        for nspawn in self._children(self.process.pid):
-            for child in self._children(nspawn):
-                try:
-                    if os.path.basename(os.readlink(f'/proc/{child}/exe')) == 'systemd':
-                        return child
-                except OSError:
-                    pass
+        for child in self._children(self.process.pid):
+            try:
+                if os.path.basename(os.readlink(f'/proc/{child}/exe')) == 'systemd':
+                    return child
+            except OSError:
+                pass
         return None
 
     def _up(self):
@@ -107,12 +105,11 @@ class Machine:
     def close(self):
         """Power off; what does not end is killed with everything in it."""
         if self.process.poll() is None:
-            for nspawn in self._children(self.process.pid):
-                os.kill(nspawn, signal.SIGTERM)
+            self.process.terminate()
             try:
                 self.process.wait(30)
             except subprocess.TimeoutExpired:
-                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.kill()  # nspawn's child dies with it, and everything with that.
                 self.process.wait()
         self.log.close()
         shutil.rmtree(self.directory, ignore_errors=True)
