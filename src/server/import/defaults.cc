@@ -250,9 +250,9 @@ class DefaultWriter {
       const std::string user(statement.word(0));
       const std::string group(statement.words.size() > 2 ? statement.word(1) : statement.word(0));
       if (::getpwnam(user.c_str()) != nullptr && ::getgrnam(group.c_str()) != nullptr) continue;
-      plan_.edits(place.file).comment_out(
-          place.file->text(), statement.begin, statement.end,
-          "corehttpd: there is no such user or group on this machine");
+      plan_.edits(place.file)
+          .comment_out(place.file->text(), statement.begin, statement.end,
+                       "corehttpd: there is no such user or group on this machine");
       report_.add({place.file->shown(), statement.line, Weight::kReplaced, "user",
                    "there is no such user or group here: workers run as www-data",
                    "see that they may read the sites and reach the sockets of PHP"});

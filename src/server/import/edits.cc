@@ -48,6 +48,8 @@ void Edits::comment_out(std::string_view text, std::size_t begin, std::size_t en
   if (blank(text.substr(start, begin - start))) {
     from = start;
   } else {
+    // The blanks before it would end a line now.
+    while (kBlanks.find(text[from - 1]) != std::string_view::npos) --from;
     out += "\n";
   }
   out.append(indent).append("# ").append(note).append("\n");
@@ -63,7 +65,7 @@ void Edits::comment_out(std::string_view text, std::size_t begin, std::size_t en
   }
   const std::string_view rest = text.substr(end, line_end(text, end) - end);
   const std::size_t first = rest.find_first_not_of(kBlanks);
-  if (first != std::string_view::npos && rest[first] != '#') out.append("\n").append(indent);
+  if (first != std::string_view::npos && rest[first] != '#') out += "\n";
   replace(from, end, std::move(out));
 }
 

@@ -83,11 +83,10 @@ Effect effect_of(const Statement& statement, Context context, bool known) {
   }
   if (name == "listen") return Effect::kListen;
   if (is_one_of(kHandlers, name) || (!known && name.ends_with("_pass"))) return Effect::kHandler;
-  if (is_one_of(kParameters, name) || is_one_of(kHarmless, name)) return Effect::kNothing;
-  if (is_one_of(kSwitches, name) &&
-      (statement.word(0) == "off" || statement.word(0) == "optional_no_ca"))
-    return Effect::kNothing;
-  if (name == "allow" && statement.word(0) == "all") return Effect::kNothing;
+  const bool off = statement.word(0) == "off" || statement.word(0) == "optional_no_ca";
+  if (is_one_of(kParameters, name) || (is_one_of(kSwitches, name) && off)) return Effect::kNone;
+  if (name == "allow" && statement.word(0) == "all") return Effect::kNone;
+  if (is_one_of(kHarmless, name)) return Effect::kNothing;
   return Effect::kGuard;
 }
 

@@ -10,7 +10,8 @@
 namespace corehttpd::server::importer {
 
 enum class Effect : std::uint8_t {
-  kNothing,  // Guards nothing and answers nothing by itself: a log, a parameter, a zone's size.
+  kNone,     // Did nothing, or nothing without another directive, which is seen by itself.
+  kNothing,  // Guards nothing and answers nothing: a log, a response field, a zone's size.
   kGuard,    // May keep requests out, or nobody knows: what it stands in must be closed.
   kHandler,  // Answers requests: without it files, perhaps sources of scripts, would be served.
   kListen,   // An address of a server.

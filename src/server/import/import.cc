@@ -149,14 +149,14 @@ class Import {
         add_warnings(diagnostics, plan);
         return check_environment(*configuration);
       }
-      const std::size_t before = refusals_.size();
+      const std::size_t before = learnt_;
       std::string first;
       for (const conf::Diagnostic& d : diagnostics.all()) {
         if (d.severity != conf::Severity::kError) continue;
         if (first.empty()) first = diagnostics.format(d);
         learn(d, plan);
       }
-      if (refusals_.size() == before) return first;
+      if (learnt_ == before) return first;
     }
     return "the configuration has too many errors";
   }
@@ -213,7 +213,8 @@ class Import {
     std::optional<Place> place = place_of(d, plan);
     if (place) place = whole_of(*place);
     if (!place || plan.is_out(*place) || place->statement->name() == "include") return;
-    refusals_.try_emplace(*place, Refusal{d.message, d.help});
+    const auto found = refusals_.try_emplace(*place, Refusal{d.message, d.help, {}}).first;
+    if (found->second.messages.insert(d.message).second) ++learnt_;
   }
 
   // What -t would warn of: sites that are not served (TLS), traps. Notices are in the report by the
@@ -256,7 +257,8 @@ class Import {
   Tree tree_;
   Output output_;
   Refusals refusals_;
-  Report copied_;  // What the copying had to say.
+  std::size_t learnt_ = 0;  // Messages in them.
+  Report copied_;           // What the copying had to say.
   Report report_;
 };
 

@@ -9,9 +9,7 @@ namespace corehttpd::server::importer {
 using conf::Context;
 using conf::Stage;
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 Plan::Plan(const Roots& roots, const Tree& tree, const conf::Tables& tables,
            const Refusals& refusals, const std::set<std::string>& unguarded, Report& report)
@@ -74,11 +72,11 @@ void Plan::check_statement(const Scope& scope, const Place& place) {
   }
   if (row == nullptr) {
     const bool known = tables_.contexts(name) != Context::kNone;
-    return add_problem(
-        scope, place, {known ? "is not allowed here" : "is not known here (another module's?)", {}},
-        known);
+    return add_problem(scope, place, {known ? "is not allowed here" : "is not known here", {}, {}},
+                       known);
   }
   const conf::Directive& directive = *row->directive;
+  if (name == "load_module") return check_load_module(place);
   switch (directive.stage) {
     case Stage::kWorks:
       return;
@@ -89,7 +87,8 @@ void Plan::check_statement(const Scope& scope, const Place& place) {
       return note(place, Weight::kDiffers, "is not supported yet and is ignored",
                   std::string(directive.doc));
     case Stage::kRefused:
-      return add_problem(scope, place, {"is not supported yet", std::string(directive.doc)}, true);
+      return add_problem(scope, place, {"is not supported yet", std::string(directive.doc), {}},
+                         true);
   }
 }
 
@@ -110,8 +109,14 @@ void Plan::add_problem(const Scope& scope, const Place& place, const Refusal& re
     effect = Effect::kGuard;
   }
   take_out(place, refusal);
+  why_.try_emplace(place, refusal.message);
   if (unguarded_.contains(std::string(statement.name()))) {
     return note(place, Weight::kReplaced, "taken out at your word: what it guarded is open");
+  }
+  if (effect == Effect::kNone) {
+    return note(
+        place, Weight::kInfo,
+        fmt::format("{}; it is a comment now and guards nothing by itself", refusal.message));
   }
   if (effect == Effect::kNothing) {
     return note(place, Weight::kReplaced, fmt::format("{}; it is a comment now", refusal.message),
@@ -128,45 +133,95 @@ void Plan::take_out(const Place& place, const Refusal& refusal) {
       fmt::format("corehttpd: \"{}\" {}", statement.name(), refusal.message));
 }
 
-// Where a directive only shows an unknown variable, it shows what nginx shows for an empty one.
-bool Plan::substitute(const Place& place, const Refusal& refusal) {
+namespace {
+
+// The variable of the compiler's "unknown "x" variable"; empty: it says something else.
+std::string unknown_variable(std::string_view message) {
   constexpr std::string_view kBefore = "unknown \"";
   constexpr std::string_view kAfter = "\" variable";
-  const Shows shows = shows_variables(place.statement->name());
-  const std::string& message = refusal.message;
-  if (shows == Shows::kNo || !message.starts_with(kBefore) || !message.ends_with(kAfter))
-    return false;
-  const std::string name =
-      message.substr(kBefore.size(), message.size() - kBefore.size() - kAfter.size());
-  if (shows == Shows::kAsNothingIfEmpty && !is_tls_variable(name)) return false;
-  const std::string_view shown = shows == Shows::kAsDash ? "-" : "";
+  if (!message.starts_with(kBefore) || !message.ends_with(kAfter)) return {};
+  message.remove_prefix(kBefore.size());
+  message.remove_suffix(kAfter.size());
+  return std::string(message);
+}
+
+// Replaces $name and ${name} in a word as written. False: it is not there.
+bool replace_variable(std::string& raw, const std::string& name, std::string_view with) {
   bool found = false;
-  for (std::size_t i = 1; i < place.statement->words.size(); ++i) {
-    const Token& word = place.statement->words[i];
-    std::string raw = place.file->text().substr(word.begin, word.end - word.begin);
-    const std::string before = raw;
-    for (const std::string& form : {"${" + name + "}", "$" + name}) {
-      for (std::size_t at = raw.find(form); at != std::string::npos; at = raw.find(form, at)) {
-        const char next = at + form.size() < raw.size() ? raw[at + form.size()] : ' ';
-        const bool longer =
-            form[1] != '{' && (std::isalnum(static_cast<unsigned char>(next)) || next == '_');
-        if (longer) {
-          at += form.size();
-          continue;
-        }
-        raw.replace(at, form.size(), shown);
+  for (const std::string& form : {"${" + name + "}", "$" + name}) {
+    for (std::size_t at = raw.find(form); at != std::string::npos; at = raw.find(form, at)) {
+      const unsigned char next = at + form.size() < raw.size() ? raw[at + form.size()] : ' ';
+      if (form[1] != '{' && (std::isalnum(next) != 0 || next == '_')) {
+        at += form.size();  // Another one, whose name only starts like it.
+        continue;
       }
+      raw.replace(at, form.size(), with);
+      found = true;
     }
-    if (raw == before) continue;
-    found = true;
-    edits_[place.file].replace(word.begin, word.end, raw.empty() ? "\"\"" : raw);
-  }
-  if (found) {
-    note(place, Weight::kDiffers,
-         fmt::format("${} is not known here; it is {} now", name,
-                     shown.empty() ? "empty" : "\"-\""));
   }
   return found;
+}
+
+}  // namespace
+
+// Where a directive only shows unknown variables, it shows what nginx shows for empty ones.
+bool Plan::substitute(const Place& place, const Refusal& refusal) {
+  if (shows_variables(place.statement->name()) == Shows::kNo || refusal.messages.empty())
+    return false;
+  const std::vector<Token>& words = place.statement->words;
+  std::vector<std::string> raw;
+  for (const Token& word : words)
+    raw.push_back(place.file->text().substr(word.begin, word.end - word.begin));
+  const std::vector<std::string> before = raw;
+  for (const std::string& message : refusal.messages) {
+    if (!substitute_one(place, message, raw)) return false;
+  }
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (raw[i] == before[i]) continue;
+    edits_[place.file].replace(words[i].begin, words[i].end, raw[i].empty() ? "\"\"" : raw[i]);
+  }
+  const bool dash = shows_variables(place.statement->name()) == Shows::kAsDash;
+  for (const std::string& message : refusal.messages) {
+    note(place, Weight::kDiffers,
+         fmt::format("${} is not known here; it is {} now", unknown_variable(message),
+                     dash ? "\"-\"" : "empty"));
+  }
+  return true;
+}
+
+bool Plan::substitute_one(const Place& place, std::string_view message,
+                          std::vector<std::string>& raw) {
+  const std::string name = unknown_variable(message);
+  const Shows shows = shows_variables(place.statement->name());
+  if (name.empty() || (shows == Shows::kAsNothingIfEmpty && !is_tls_variable(name))) return false;
+  bool found = false;
+  for (std::size_t i = 1; i < raw.size(); ++i) {
+    if (replace_variable(raw[i], name, shows == Shows::kAsDash ? "-" : "")) found = true;
+  }
+  return found;
+}
+
+// Whether the module is one of those whose directives are known here, told by its name:
+// ngx_http_geoip_module has geoip_country.
+void Plan::check_load_module(const Place& place) {
+  std::string stem(place.statement->word(0));
+  stem.erase(0, stem.rfind('/') + 1);
+  for (const std::string_view start : {"ngx_http_", "ngx_"}) {
+    if (stem.starts_with(start)) stem.erase(0, start.size());
+  }
+  for (const std::string_view end : {".so", "_module", "_filter"}) {
+    if (stem.ends_with(end) && tables_.contexts(stem) == Context::kNone)
+      stem.erase(stem.size() - end.size());
+  }
+  const auto rows = tables_.rows();
+  const bool known = std::any_of(rows.begin(), rows.end(), [&](const conf::Row& row) {
+    return row.directive->name == stem || row.directive->name.starts_with(stem + "_");
+  });
+  if (known) {
+    return note(place, Weight::kInfo, "is ignored: what it brings is built in or still to come");
+  }
+  note(place, Weight::kDiffers, "this module is not part of corehttpd",
+       "its directives are named where they stand");
 }
 
 }  // namespace corehttpd::server::importer

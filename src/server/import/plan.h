@@ -16,10 +16,11 @@
 
 namespace corehttpd::server::importer {
 
-// What the compiler said about a directive: message and help.
+// What the compiler said about a directive: its first message, with help, and all of them.
 struct Refusal {
   std::string message;
   std::string help;
+  std::set<std::string> messages;
 };
 using Refusals = std::map<Place, Refusal>;
 
@@ -54,7 +55,9 @@ class Plan {
   void check_scope(const Scope& scope);
   void check_statement(const Scope& scope, const Place& place);
   void add_problem(const Scope& scope, const Place& place, const Refusal& refusal, bool known);
+  void check_load_module(const Place& place);
   bool substitute(const Place& place, const Refusal& refusal);
+  bool substitute_one(const Place& place, std::string_view message, std::vector<std::string>& raw);
   void take_out(const Place& place, const Refusal& refusal);
   void note(const Place& place, Weight weight, std::string message, std::string advice = {});
 
@@ -80,6 +83,7 @@ class Plan {
   std::map<Place, Closing> closings_;
   std::set<std::string> set_names_;  // Variables that some "set" defines.
   std::set<std::pair<Place, std::string>> noted_;
+  std::map<Place, std::string> why_;  // What is wrong with what had to be taken out.
 };
 
 }  // namespace corehttpd::server::importer

@@ -108,17 +108,13 @@ void Plan::close(const Scope& scope, Answer answer, const Place& reason) {
   closing.answer = std::max(closing.answer, answer);
   closing.reasons.insert(reason);
   closing.at_start = closing.at_start || may_end_early(scope);
-  const auto refusal = refusals_.find(reason);
-  const std::string_view why = refusal == refusals_.end()
-                                   ? std::string_view("is not supported yet")
-                                   : std::string_view(refusal->second.message);
   if (answer == Answer::kForbidden) {
     return note(
         reason, Weight::kInfo,
         fmt::format("{} answers 403 by \"return\" now, as it did", block_name(scope.block)));
   }
   note(reason, Weight::kReplaced,
-       fmt::format("{}: {} answers {} until it is", why, block_name(scope.block),
+       fmt::format("{}; {} answers {} instead", why_[reason], block_name(scope.block),
                    answer == Answer::kUnavailable502 ? "502" : "503"),
        answer == Answer::kUnavailable502
            ? "keep this site with nginx, or remove the \"return\" once the directive works"
@@ -135,7 +131,7 @@ void Plan::drop_server(const Scope& server, const Place& reason) {
     return note(reason, Weight::kReplaced, "this address is left out; the site has others",
                 refusals_.contains(reason) ? refusals_.at(reason).message : "");
   }
-  take_out(server.block, {"has no address left to listen on", {}});
+  take_out(server.block, {"has no address left to listen on", {}, {}});
   note(reason, Weight::kReplaced,
        "it is the only address of the site, which is left out as a whole",
        refusals_.contains(reason) ? refusals_.at(reason).message : "");

@@ -3,13 +3,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <vector>
 
 namespace corehttpd::server::importer {
 namespace {
+
+// What Debian's package brings and others do not.
+constexpr const char* kDebianNames[] = {"sites-available", "sites-enabled", "modules-enabled",
+                                        "snippets"};
 
 std::optional<std::string> below(std::string_view path, std::string_view root) {
   if (path.size() <= root.size() + 1 || !path.starts_with(root) || path[root.size()] != '/')
@@ -56,8 +62,10 @@ Roots::Roots(std::string from, std::string to, std::string prefix)
     if (source_layout_) {
       prefix_ = from_.substr(0, from_.size() - 5);
     } else {
-      const bool debian = ::access((from_ + "/sites-available").c_str(), F_OK) == 0 ||
-                          ::access((from_ + "/modules-enabled").c_str(), F_OK) == 0;
+      const bool debian = std::any_of(std::begin(kDebianNames), std::end(kDebianNames),
+                                      [&](const std::string& name) {
+                                        return ::access((from_ + "/" + name).c_str(), F_OK) == 0;
+                                      });
       prefix_ = debian ? "/usr/share/nginx" : from_;
     }
   }

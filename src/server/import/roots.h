@@ -32,8 +32,9 @@ class Roots {
   std::size_t root_length(std::string_view path) const;
   // Whether something is at a path relative to the tree, as far as the path is literal.
   bool holds(std::string_view relative) const;
-  // The file at a path, through links, by its canonical path. A link of the old tree by its old name
-  // stays in the tree that is imported, even where there is another at that place. Nothing: none.
+  // The file at a path, through links, by its canonical path. A link of the old tree by its old
+  // name stays in the tree that is imported, even where there is another at that place. Nothing:
+  // none.
   std::optional<std::string> resolve(const std::string& path) const;
   // The path in the new tree of what has this path in the old one.
   std::string target(std::string_view relative) const;
