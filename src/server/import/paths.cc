@@ -119,6 +119,10 @@ class PathEditor {
     const auto relative = roots_.relative(word.value);
     if (relative && roots_.holds(*relative)) {
       replace_start(include.place, word, roots_.root_length(word.value), roots_.to());
+    } else if (include.paths.empty() &&
+               word.value.starts_with(std::string(kNginxDirectory) + "/")) {
+      // A directory that is empty or missing so far: what comes to be there is not the old tree's.
+      replace_start(include.place, word, kNginxDirectory.size(), roots_.to());
     } else if (!word.value.starts_with('/') && !roots_.relative(include.pattern)) {
       // "../shared/x.conf" would be looked for beside the new tree.
       plan_.edits(include.place.file).replace(word.begin, word.end, normal_path(include.pattern));

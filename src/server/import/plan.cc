@@ -37,10 +37,12 @@ void Plan::make() {
 }
 
 bool Plan::is_out(const Place& place) const {
-  return std::any_of(out_.begin(), out_.end(), [&](const Place& other) {
-    return other.file == place.file && other.statement->begin <= place.statement->begin &&
-           place.statement->end <= other.statement->end;
-  });
+  for (auto it = out_.lower_bound({place.file, nullptr}); it != out_.end(); ++it) {
+    if (it->file != place.file) return false;
+    const Statement& other = *it->statement;
+    if (other.begin <= place.statement->begin && place.statement->end <= other.end) return true;
+  }
+  return false;
 }
 
 std::string Plan::block_name(const Place& place) {
