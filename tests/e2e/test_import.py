@@ -46,7 +46,7 @@ class Box:
             text = text.replace(old, f'{self.directory}/{new}')
         # The tests need not be run by root.
         text = re.sub(r'(include +\S*mime.types;)', rf'\1 {self.temporary()}', text)
-        return text.replace('worker_processes auto', 'worker_processes 1')
+        return re.sub(r'worker_processes +auto', 'worker_processes 1', text)
 
     def temporary(self):
         return f'client_body_temp_path {self.directory}/body; fastcgi_temp_path {self.directory}/fcgi;'
