@@ -396,8 +396,8 @@ def test_cdn(box):
         assert made.status(path) == 503, path
     made.stop()
     made.process = None
-    line = json.loads((made.directory / 'log/edge.log').read_text().splitlines()[0])
-    assert line['tls'] == '-/-' and line['u'] == '/a.css'
+    lines = [json.loads(line) for line in (made.directory / 'log/edge.log').read_text().splitlines()]
+    assert all(line['tls'] == '-/-' for line in lines) and '/a.css' in [line['u'] for line in lines]
 
 
 def test_nextcloud(box):
@@ -515,6 +515,40 @@ def test_unguarded_at_the_operators_word(box):
     assert 'open' in named(entries, 'limit_req')[0]['message']
     made.start()
     assert made.status('/f') == 200
+
+
+def test_deny_all_stays_closed_even_so(box):
+    made = box()
+    made.file('p/f', 'data')
+    made.main(f'server {{ listen 80; root {made.directory}/www; deny 192.0.2.1; location /p {{ allow 192.0.2.0/24; deny all; }} }}')
+    made.imported('--unguarded', 'deny')
+    made.start()
+    assert (made.status('/x'), made.status('/p/f')) == (404, 503)
+
+
+@pytest.mark.parametrize('proxy, rule, status', [
+    ('173.245.48.0/20', '', 200), ('2400:cb00::/32', '', 200), ('10.1.2.3', '', 503), ('172.20.0.0/16', '', 503), ('::1', '', 503),
+    ('unix:', '', 503), ('proxy.example', '', 503), ('0.0.0.0/0', '', 503), ('173.245.48.0/20', 'if ($remote_addr = 10.0.0.1) { return 204; }', 503)])
+def test_real_addresses_matter_where_one_may_be_trusted(box, proxy, rule, status):
+    assert closed(box(), f'set_real_ip_from {proxy}; server {{ SERVER {rule} }}', ['/f']) == [status]
+
+
+def test_lost_upstream_is_not_looked_up_as_a_host(box):
+    # The group's only server is wrong; "localhost" would be found by other means.
+    http = 'upstream localhost { server 127.0.0.1:9 frobnicate=1; } server { SERVER location /p { fastcgi_pass localhost; } }'
+    assert closed(box(), http, ['/p/f', '/f']) == [502, 200]
+
+
+def test_condition_that_holds_does_not_open_a_closed_location(box):
+    http = 'server { SERVER location /p { auth_basic "x"; if ($arg_r) { set $y 1; } if ($arg_r) { add_header X-Y z; } } }'
+    assert closed(box(), http, ['/p/f', '/p/f?r=1']) == [503, 503]
+
+
+def test_directories_that_a_configuration_cannot_name(box):
+    made = box()
+    made.main('server { listen 80; }')
+    made.out = made.directory / 'a b'
+    fails(made, 'characters')
 
 
 def test_lua_programs_are_not_read_as_configuration(box):

@@ -171,6 +171,7 @@ class DefaultWriter {
 
   void run() {
     replace_pid();
+    note_logs();
     write_main();
     for (const Scope* scope : tree_.root().children) {
       if (scope->context == Context::kEvents) write_rows(*scope, kEventsDefaults);
@@ -256,6 +257,17 @@ class DefaultWriter {
       report_.add({place.file->shown(), statement.line, Weight::kReplaced, "user",
                    "there is no such user or group here: workers run as www-data",
                    "see that they may read the sites and reach the sockets of PHP"});
+    }
+  }
+
+  // Whoever rotates them has to tell the daemon that writes to them.
+  void note_logs() {
+    for (const auto& [path, file] : tree_.files()) {
+      if (file->text().find("/var/log/nginx/") == std::string::npos) continue;
+      return report_.add({"", 0, Weight::kInfo, "",
+                          "logs stay in /var/log/nginx, which nginx's logrotate rotates without "
+                          "telling corehttpd",
+                          "have /etc/logrotate.d/nginx run \"corehttpd -s reopen\""});
     }
   }
 
