@@ -500,6 +500,12 @@ def test_satisfy_any_is_no_plain_deny_all(box):
     assert closed(box(), 'server { SERVER satisfy any; location /p { deny all; auth_basic "x"; } }', ['/p/f']) == [503]
 
 
+def test_authorization_by_a_closed_location_refuses(box):
+    http = ('server { SERVER location /p { auth_request /auth; } location = /auth { internal; proxy_pass http://127.0.0.1:1; } '
+            'location /f { satisfy any; auth_request /auth; allow 127.0.0.1; deny all; } }')
+    assert closed(box(), http, ['/p/f', '/f', '/auth']) == [500, 503, 404]
+
+
 def test_guard_in_a_shared_snippet_closes_each_place(box):
     made = box()
     made.write('guard.conf', 'auth_basic "x";\nauth_basic_user_file x;\n')

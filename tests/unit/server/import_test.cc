@@ -113,7 +113,7 @@ TEST_F(ImportSource, WordsAreWhereTheyStand) {
     for (const Token& word : statement.words) {
       const std::string raw = file.text().substr(word.begin, word.end - word.begin);
       if (word.quoted) {
-        EXPECT_EQ(raw, "\"b;\\\" c\"");
+        EXPECT_TRUE(raw == "\"b;\\\" c\"" || raw == "\"y\"") << raw;
       } else {
         EXPECT_EQ(raw, word.value);
       }
