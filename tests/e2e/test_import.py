@@ -277,12 +277,12 @@ def test_layout_of_a_source_build(box):
     (prefix / 'html/index.html').write_text('it works')
     made.tree = prefix / 'conf'
     made.tree.mkdir()
-    made.write('nginx.conf', 'error_log logs/error.log;\nevents { }\nhttp {\naccess_log logs/access.log;\n' + made.temporary() + 'server { listen 80; '
+    made.write('nginx.conf', 'events { }\nhttp {\naccess_log logs/access.log;\n' + made.temporary() + 'server { listen 80; '
                'ssl_certificate a.crt; location / { root html; } } }\n')
     (made.tree / 'a.crt').write_text('x')
     made.imported()
     text = made.text()
-    assert f'error_log {prefix}/logs/error.log;' in text and f'access_log {prefix}/logs/access.log;' in text
+    assert f'error_log {prefix}/logs/error.log;  # corehttpd: ' in text and f'access_log {prefix}/logs/access.log;' in text
     assert f'root {prefix}/html;' in text and f'ssl_certificate {made.out}/a.crt;' in text and 'user nobody' in text
     made.start()
     assert made.get('/').body == b'it works'
