@@ -90,6 +90,12 @@ std::string parse(int argc, char** argv, Arguments& out) {
 }
 
 std::string check_directories(const Arguments& arguments, const Roots& roots) {
+  // They are written into files where these mean something else.
+  constexpr std::string_view kSpecial = " \t\r\n;{}\"'\\$#*?[";
+  for (const std::string& path : {roots.to(), roots.prefix()}) {
+    if (path.find_first_of(kSpecial) != std::string::npos)
+      return fmt::format("\"{}\" has characters in it that a configuration cannot hold", path);
+  }
   struct stat status = {};
   if (::stat(arguments.from.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     return fmt::format("\"{}\" is not a directory", arguments.from);

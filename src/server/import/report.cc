@@ -74,8 +74,8 @@ std::string Report::text() const {
       file = &entry.file;
     }
     const std::string place =
-        entry.line == 0 ? "-" : fmt::format("{}:{}", printable(entry.file), entry.line);
-    fmt::format_to(std::back_inserter(out), "  {}: {:<8} ", place, kind_of(entry.weight));
+        entry.line == 0 ? "" : fmt::format("{}:{}: ", printable(entry.file), entry.line);
+    fmt::format_to(std::back_inserter(out), "  {}{:<8} ", place, kind_of(entry.weight));
     if (!entry.name.empty()) out.append("\"").append(printable(entry.name)).append("\": ");
     out.append(printable(entry.message)).append("\n");
     if (!entry.advice.empty()) out.append("      -> ").append(printable(entry.advice)).append("\n");
