@@ -9,7 +9,10 @@
 namespace corehttpd::server {
 
 struct ChannelMessage {
-  enum class Type : std::uint32_t { kReopenLog = 1 } type;
+  enum class Type : std::uint32_t {
+    kReopenLog = 1,   // With the descriptor of the log file opened anew.
+    kForgetLogs = 2,  // Log files that the worker has opened itself are to be opened anew.
+  } type;
   std::uint32_t index;  // Of the log file, in LogFiles.
 };
 
@@ -17,8 +20,8 @@ struct ChannelPair {
   int master = -1, worker = -1;
 };
 Result<ChannelPair> make_channel();
-// Sends message with descriptor fd. Never blocks: a worker that does not read misses the message,
-// which the caller logs.
+// Sends message with descriptor fd, -1: without. Never blocks: a worker that does not read misses
+// the message, which the caller logs.
 Result<> send_message(int channel, const ChannelMessage& message, int fd);
 struct ReceivedMessage {
   ChannelMessage message;

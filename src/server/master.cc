@@ -13,6 +13,7 @@
 #include "corehttpd/base/clock.h"
 #include "corehttpd/base/log.h"
 #include "corehttpd/http/core_settings.h"
+#include "corehttpd/io/append_file.h"
 #include "server/channel.h"
 #include "server/environment.h"
 #include "server/log_opening.h"
@@ -81,10 +82,12 @@ int Master::run() {
     if (signal > 0) handle(signal);
     reap();
     respawn_due();
+    flush_folded_log(false);
   }
   sockets_.close_all();
   ::unlink(pid_path_.c_str());
   log(nullptr, LogLevel::kNotice, "exit");
+  flush_folded_log(true);
   return exit_status_;
 }
 
@@ -98,7 +101,7 @@ bool Master::load_first() {
     std::fprintf(stderr, "corehttpd: [emerg] %s\n", message.c_str());
     return false;
   }
-  set_process_log(process_log_of(*configuration_));
+  install_process_log(*configuration_);
   return create_counters();
 }
 
@@ -117,10 +120,8 @@ bool Master::prepare(conf::Configuration& configuration, std::string& message) {
   }
   std::string failed;
   auto* files = configuration.object<http::LogFiles>();
-  if (auto opened = open_logs(*files, *identity, failed); !opened) {
-    message = describe_failure("open() \"" + failed + "\"", opened.error());
-    return false;
-  }
+  message = open_logs(*files, *identity);
+  if (!message.empty()) return false;
   if (auto made = make_temp_directories(configuration, *identity, failed); !made) {
     message = describe_failure("mkdir() \"" + failed + "\"", made.error());
     close_logs(*files);
@@ -332,7 +333,7 @@ void Master::reload() {
     return;
   }
   auto old = std::exchange(configuration_, std::move(fresh));
-  set_process_log(process_log_of(*configuration_));
+  install_process_log(*configuration_);
   ++generation_;
   paused_ = false;
   respawns_.clear();
@@ -348,22 +349,27 @@ void Master::reload() {
 void Master::reopen_logs() {
   log(nullptr, LogLevel::kNotice, "reopening logs");
   for (const http::LogFile* file : configuration_->object<http::LogFiles>()->files()) {
+    // Once in the background descriptor 1 is not what it was when the log was opened.
+    if (io::is_standard_stream(file->path)) continue;
     auto fd = open_log(std::string(file->path), identity_);
     if (!fd) {
-      log_errno(nullptr, LogLevel::kEmerg, fd.error().detail, "open() \"{}\" failed", file->path);
+      log(nullptr, LogLevel::kEmerg, "{}", describe_log_failure(file->path, fd.error()));
       continue;
     }
     ::dup3(*fd, file->fd, O_CLOEXEC);
-    for (const Child& child : children_) {
-      if (child.generation != generation_) continue;  // Its list of files is another; it ends soon.
-      if (auto sent =
-              send_message(child.channel, {ChannelMessage::Type::kReopenLog, file->index}, *fd);
-          !sent) {
-        log_errno(nullptr, LogLevel::kAlert, sent.error().detail,
-                  "worker process {} could not be told to reopen \"{}\"", child.pid, file->path);
-      }
-    }
+    tell_workers({ChannelMessage::Type::kReopenLog, file->index}, *fd, file->path);
     ::close(*fd);
+  }
+  tell_workers({ChannelMessage::Type::kForgetLogs, 0}, -1, "log files named by variables");
+}
+
+void Master::tell_workers(const ChannelMessage& message, int fd, std::string_view what) {
+  for (const Child& child : children_) {
+    if (child.generation != generation_) continue;  // Its list of files is another; it ends soon.
+    if (auto sent = send_message(child.channel, message, fd); !sent) {
+      log_errno(nullptr, LogLevel::kAlert, sent.error().detail,
+                "worker process {} could not be told to reopen \"{}\"", child.pid, what);
+    }
   }
 }
 

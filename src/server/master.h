@@ -9,6 +9,7 @@
 
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/shm/segment.h"
+#include "server/channel.h"
 #include "server/command_line.h"
 #include "server/counters.h"
 #include "server/listeners.h"
@@ -57,6 +58,7 @@ class Master {
   void handle(int signal);
   void reload();
   void reopen_logs();
+  void tell_workers(const ChannelMessage& message, int fd, std::string_view what);
   void stop(int signal);
 
   const CommandLine& line_;
