@@ -125,14 +125,18 @@ std::string_view LogCache::evaluate(const LogPath& path, http::Exchange& exchang
 
 LogCache::Entry* LogCache::find_or_make(std::string_view path, const LogCachePolicy& policy) {
   if (const auto found = entries_.find(path); found != entries_.end()) return found->second.get();
-  const std::size_t limit = policy.enabled ? policy.entries_max : kUncachedMax;
+  const std::size_t limit = policy.enabled ? policy.entries_max : kEntriesMax;
   for (Entry* old = used_.first(); old != nullptr && entries_.size() >= limit;) {
     Entry* next = used_.next(*old);
     if (!old->busy()) erase(*old);
     old = next;
   }
-  if (entries_.size() >= std::max(limit, kUncachedMax)) return nullptr;
-  overflowing_ = false;
+  if (entries_.size() >= std::max(limit, kEntriesMax)) return nullptr;
+  if (std::exchange(overflowing_, false)) {
+    corehttpd::log(nullptr, LogLevel::kWarn,
+                   "log files named by variables are written again, {} lines were lost", lost_);
+    lost_ = 0;
+  }
   auto entry = std::make_unique<Entry>(*this, path);
   Entry& made = *entry;
   entries_.emplace(made.path, std::move(entry));
@@ -191,14 +195,16 @@ void LogCache::opened(Entry& entry) {
 
 // From within the writer: what is to go goes at the end of the turn.
 void LogCache::became_idle(Entry& entry) {
-  if (!entry.policy.enabled || entry.uses < entry.policy.uses_min) loop_.turn().post(clean_task_);
+  if (!entry.policy.enabled || entry.uses < entry.policy.uses_min ||
+      entries_.size() > entry.policy.entries_max)
+    loop_.turn().post(clean_task_);
 }
 
 void LogCache::clean() {
   for (Entry* entry = used_.first(); entry != nullptr;) {
     Entry* next = used_.next(*entry);
     if (!entry->busy()) {
-      if (!entry->policy.enabled) {
+      if (!entry->policy.enabled || entries_.size() > entry->policy.entries_max) {
         erase(*entry);
       } else if (entry->uses < entry->policy.uses_min && entry->writer.descriptor() >= 0) {
         ::close(entry->writer.descriptor());
@@ -226,9 +232,9 @@ void LogCache::lose(std::uint64_t lines) {
   lost_ += lines;
   if (!std::exchange(overflowing_, true)) {
     corehttpd::log(nullptr, LogLevel::kError,
-                   "too many log files named by variables at one time, lines are dropped ({} so "
-                   "far)",
-                   lost_);
+                   "more than {} log files named by variables wait to be opened or written, lines "
+                   "are dropped",
+                   kEntriesMax);
   }
 }
 

@@ -20,8 +20,9 @@ namespace corehttpd::handlers {
 
 class LogCache {
  public:
-  // Files at a time beyond those that open_log_file_cache keeps: a flood of names costs no more.
-  static constexpr std::size_t kUncachedMax = 64;
+  // Files that lines wait for at a time, unless open_log_file_cache keeps more: a flood of names
+  // costs no more.
+  static constexpr std::size_t kEntriesMax = 1024;
   static constexpr std::size_t kOpeningMax = 2;
 
   LogCache(io::Loop& loop, std::size_t paths);
