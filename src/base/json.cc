@@ -46,7 +46,7 @@ std::string_view ascii_escape(unsigned char c, char (&buffer)[6]) {
       break;
   }
   if (c >= 0x20) return {};
-  constexpr char kDigits[] = "0123456789ABCDEF";
+  static constexpr char kDigits[] = "0123456789ABCDEF";
   const char made[6] = {'\\', 'u', '0', '0', kDigits[c >> 4], kDigits[c & 15]};
   for (int i = 0; i < 6; ++i) buffer[i] = made[i];
   return {buffer, 6};
@@ -56,7 +56,14 @@ std::string_view ascii_escape(unsigned char c, char (&buffer)[6]) {
 
 void append_json(std::string& out, std::string_view value, std::size_t bytes_max) {
   char buffer[6];
-  while (!value.empty()) {
+  const auto plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
+  for (;;) {
+    std::size_t run = 0;  // What needs nothing is appended in one piece.
+    while (run < value.size() && run < bytes_max && plain(value[run])) ++run;
+    out.append(value.data(), run);
+    value.remove_prefix(run);
+    bytes_max -= run;
+    if (value.empty()) return;
     std::size_t length = utf8_length(value);
     std::string_view piece = length == 0 ? "\xef\xbf\xbd" : value.substr(0, length);
     if (length == 1) {

@@ -27,17 +27,20 @@ struct LogFormats {
   }
 };
 
+constexpr bool plain(char c) { return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\'; }
+
+// Most values need no escape: they are looked through once and appended whole.
 void append_default(std::string& out, std::string_view value) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  for (char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte > 0x7e || c == '"' || c == '\\') {
-      out.append("\\x");
-      out.push_back(kDigits[byte >> 4]);
-      out.push_back(kDigits[byte & 15]);
-    } else {
-      out.push_back(c);
-    }
+  static constexpr char kDigits[] = "0123456789ABCDEF";
+  for (;;) {
+    std::size_t length = 0;
+    while (length < value.size() && plain(value[length])) ++length;
+    out.append(value.data(), length);
+    if (length == value.size()) return;
+    const auto byte = static_cast<unsigned char>(value[length]);
+    const char escaped[] = {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    out.append(escaped, sizeof(escaped));
+    value.remove_prefix(length + 1);
   }
 }
 
