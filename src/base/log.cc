@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/log_folding.h"
@@ -107,16 +109,38 @@ std::string json_line(const Line& parts, const Clock& clock) {
   return line;
 }
 
-void write_line(const LogTarget* target, const Line& parts, const Clock& clock, bool debugged) {
+std::string compose(const Line& parts, const Clock& clock) {
   std::string line = log_options().format == LogOptions::Format::kJson ? json_line(parts, clock)
                                                                        : nginx_line(parts, clock);
   line.push_back('\n');
+  return line;
+}
+
+// A full disk loses lines; the first one that passes again says how many.
+void write_to(const LogTarget& target, const std::string& line, const Clock& clock) {
+  ssize_t written = 0;
+  do {
+    written = ::write(target.fd, line.data(), line.size());
+  } while (written < 0 && errno == EINTR);
+  if (written < 0) {
+    ++target.lost;
+  } else if (target.lost != 0) {
+    const std::string message =
+        fmt::format("{} lines of this log were lost while it could not be written",
+                    std::exchange(target.lost, 0));
+    const std::string told = compose({LogLevel::kWarn, message, 0, 0, FieldList()}, clock);
+    if (::write(target.fd, told.data(), told.size()) < 0) ++target.lost;
+  }
+}
+
+void write_line(const LogTarget* target, const Line& parts, const Clock& clock, bool debugged) {
+  const std::string line = compose(parts, clock);
   for (const LogTarget* t = target == nullptr ? g_process_log : target; t != nullptr; t = t->next) {
     if (parts.level > t->level && !debugged) continue;
     if (t->sink != nullptr) {
       t->sink->write(parts.level, std::string_view(line).substr(0, line.size() - 1));
     } else if (t->fd >= 0) {
-      [[maybe_unused]] auto written = ::write(t->fd, line.data(), line.size());
+      write_to(*t, line, clock);
     }
   }
 }

@@ -1,4 +1,5 @@
 // log_format, and how a line is made.
+#include <array>
 #include <vector>
 
 #include "corehttpd/base/json.h"
@@ -27,14 +28,18 @@ struct LogFormats {
   }
 };
 
-constexpr bool plain(char c) { return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\'; }
+constexpr auto kPlain = [] {
+  std::array<bool, 256> table{};
+  for (std::size_t c = 0x20; c < 0x7f; ++c) table[c] = c != '"' && c != '\\';
+  return table;
+}();
 
 // Most values need no escape: they are looked through once and appended whole.
 void append_default(std::string& out, std::string_view value) {
   static constexpr char kDigits[] = "0123456789ABCDEF";
   for (;;) {
     std::size_t length = 0;
-    while (length < value.size() && plain(value[length])) ++length;
+    while (length < value.size() && kPlain[static_cast<unsigned char>(value[length])]) ++length;
     out.append(value.data(), length);
     if (length == value.size()) return;
     const auto byte = static_cast<unsigned char>(value[length]);

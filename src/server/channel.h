@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "corehttpd/base/error.h"
 
@@ -13,8 +14,12 @@ struct ChannelMessage {
     kReopenLog = 1,   // With the descriptor of the log file opened anew.
     kForgetLogs = 2,  // Log files that the worker has opened itself are to be opened anew.
   } type;
-  std::uint32_t index;  // Of the log file, in LogFiles.
+  // Of the log file's path. Not its place in LogFiles: a worker of an older configuration that
+  // still finishes its requests has another list.
+  std::uint64_t path_hash;
 };
+
+std::uint64_t hash_path(std::string_view path);
 
 struct ChannelPair {
   int master = -1, worker = -1;

@@ -357,7 +357,7 @@ void Master::reopen_logs() {
       continue;
     }
     ::dup3(*fd, file->fd, O_CLOEXEC);
-    tell_workers({ChannelMessage::Type::kReopenLog, file->index}, *fd, file->path);
+    tell_workers({ChannelMessage::Type::kReopenLog, hash_path(file->path)}, *fd, file->path);
     ::close(*fd);
   }
   tell_workers({ChannelMessage::Type::kForgetLogs, 0}, -1, "log files named by variables");
@@ -365,7 +365,6 @@ void Master::reopen_logs() {
 
 void Master::tell_workers(const ChannelMessage& message, int fd, std::string_view what) {
   for (const Child& child : children_) {
-    if (child.generation != generation_) continue;  // Its list of files is another; it ends soon.
     if (auto sent = send_message(child.channel, message, fd); !sent) {
       log_errno(nullptr, LogLevel::kAlert, sent.error().detail,
                 "worker process {} could not be told to reopen \"{}\"", child.pid, what);

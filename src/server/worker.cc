@@ -252,12 +252,15 @@ void Worker::read_channel() {
 }
 
 void Worker::reopen(const ReceivedMessage& received) {
-  const bool known = received.message.type == ChannelMessage::Type::kReopenLog;
-  if (known && received.fd >= 0) {
-    access_log_.reopen(received.message.index, received.fd);
-  } else if (received.fd >= 0) {
-    ::close(received.fd);
+  int fd = received.fd;
+  if (fd >= 0 && received.message.type == ChannelMessage::Type::kReopenLog) {
+    for (const http::LogFile* file : log_files_->files()) {
+      if (hash_path(file->path) != received.message.path_hash) continue;
+      access_log_.reopen(file->index, std::exchange(fd, -1));
+      break;
+    }
   }
+  if (fd >= 0) ::close(fd);
   if (received.message.type == ChannelMessage::Type::kForgetLogs) access_log_.forget_opened();
 }
 

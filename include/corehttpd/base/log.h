@@ -45,6 +45,7 @@ struct LogTarget {
   std::string_view path;            // Empty: stderr.
   const LogTarget* next = nullptr;  // error_log may be given several times.
   LogSink* sink = nullptr;          // Written to instead of fd.
+  mutable std::uint64_t lost = 0;   // Lines that could not be written, until that was told.
 };
 
 // Takes what belongs to a line besides its message.
