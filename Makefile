@@ -35,10 +35,13 @@ bench: build-dir
 format:
 	@git ls-files '*.cc' '*.h' | xargs clang-format -i
 
-# The reference is made from the directive tables; it is committed, and a test fails when it is out of date.
+# The reference, the manual pages and the completion are made from the tables; they are committed, and a test fails when
+# they are out of date.
 docs: build
-	@mkdir -p docs/reference
+	@mkdir -p docs/reference docs/man packaging/completion
 	@build/release/corehttpd --reference docs/reference
+	@build/release/corehttpd --man docs/man
+	@build/release/corehttpd --completion >packaging/completion/corehttpd
 
 clean:
 	@rm -rf build

@@ -121,6 +121,18 @@ std::string reference_markdown(std::span<const Module* const> modules, const Mod
   return out;
 }
 
+std::vector<RowText> row_texts(std::span<const Module* const> modules) {
+  const Tables tables(modules);
+  std::vector<RowText> out;
+  for (const Row& row : tables.rows()) {
+    if (row.contexts == Context::kNone) continue;
+    const Directive& d = *row.directive;
+    out.push_back({d.name, usage(d), default_text(d), context_names(row.contexts),
+                   inheritance(d.inherit), state(d.stage), row.module->name, d.doc});
+  }
+  return out;
+}
+
 std::vector<std::string> table_conflicts(std::span<const Module* const> modules) {
   return Tables(modules).conflicts();
 }

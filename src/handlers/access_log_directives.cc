@@ -67,6 +67,16 @@ bool read_words(const Setting& s, AccessLogTarget& target, LogWriterOptions& opt
          s.fail(0, "no buffer is defined for access_log \"{}\"", s.word(0));
 }
 
+// What stands before the first variable: beneath that folder workers may write, and nowhere else.
+void add_worker_directory(const Setting& s, http::LogFiles& files, std::string_view prefix) {
+  std::string_view fixed = s.word(0).substr(0, s.word(0).find('$'));
+  if (!fixed.empty() && !fixed.starts_with('/')) fixed = s.arena().concat(prefix, fixed);
+  fixed = fixed.substr(0, fixed.rfind('/') + 1);
+  if (fixed.size() <= 1)
+    s.warn(0, "no folder stands before the variable: workers are allowed to write anywhere");
+  files.add_worker_directory(s.arena().copy(fixed.empty() ? "/" : fixed));
+}
+
 bool set_destination(const Setting& s, AccessLogTarget& target, const LogWriterOptions& options) {
   auto& files = s.compiler.object_or_make<http::LogFiles>();
   auto& access_files = s.compiler.object_or_make<AccessFiles>();
@@ -81,6 +91,7 @@ bool set_destination(const Setting& s, AccessLogTarget& target, const LogWriterO
     LogPath* path = s.arena().make<LogPath>();
     path->prefix = s.arena().copy(s.compiler.options().prefix);
     path->index = access_files.variable_paths++;
+    add_worker_directory(s, files, path->prefix);
     target.variable_path = path;
     return expr::read_program(s, 0, path->program);
   }

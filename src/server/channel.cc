@@ -4,11 +4,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <functional>
 
 namespace corehttpd::server {
-
-std::uint64_t hash_path(std::string_view path) { return std::hash<std::string_view>()(path); }
 
 Result<ChannelPair> make_channel() {
   int fds[2];

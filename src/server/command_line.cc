@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <climits>
-#include <string_view>
 
 namespace corehttpd::server {
 namespace {
@@ -15,135 +14,111 @@ std::string absolute(std::string_view path) {
   return std::string(directory) + "/" + std::string(path);
 }
 
-// The value of an option letter: the rest of its word ("-p/x") or the next word.
-const char* value_of(int argc, char** argv, int& i, const char* rest) {
-  if (*rest != '\0') return rest;
-  return i + 1 < argc ? argv[++i] : nullptr;
+std::string invalid(std::string_view option) {
+  return "invalid option: \"" + std::string(option) + "\"";
 }
 
-// One word of option letters ("-tq", "-c", "-p/x"). Empty: right; else the message.
-std::string parse_word(int argc, char** argv, int& i, CommandLine& out, std::string& path) {
-  for (const char* p = argv[i] + 1; *p != '\0'; ++p) {
+// Reads words of the command line into a CommandLine; messages are what main() prints.
+class Parser {
+ public:
+  Parser(int argc, char** argv) : argc_(argc), argv_(argv) {}
+
+  std::expected<CommandLine, std::string> run() {
+    while (next_ < argc_) {
+      const std::string_view word = argv_[next_++];
+      std::string message = word.starts_with("--") ? read_name(word) : read_letters(word);
+      if (!message.empty()) return std::unexpected(std::move(message));
+    }
     using Action = CommandLine::Action;
-    switch (*p) {
-      case '?':
-      case 'h':
-        out.action = Action::kHelp;
-        continue;
-      case 'v':
-        out.action = Action::kVersion;
-        continue;
-      case 'V':
-        out.action = Action::kVersionLong;
-        continue;
-      case 't':
-        out.action = Action::kTest;
-        continue;
-      case 'T':
-        out.action = Action::kDump;
-        continue;
-      case 'q':
-        out.quiet = true;
-        continue;
-      default:
-        break;
+    if (out_.json && out_.action != Action::kTest && out_.action != Action::kStatus) {
+      return std::unexpected("option \"--json\" belongs to \"-t\" or \"--status\"");
     }
-    const char letter = *p;
-    if (std::string_view("pcges").find(letter) == std::string_view::npos) {
-      return std::string("invalid option: \"") + letter + "\"";
+    return out_;
+  }
+
+ private:
+  // "--name", "--name value", "--name=value".
+  std::string read_name(std::string_view word) {
+    const std::size_t equals = word.find('=');
+    const std::string_view name = word.substr(2, equals == word.npos ? equals : equals - 2);
+    for (const Option& option : options()) {
+      if (name.empty() || option.name != name) continue;
+      if (equals == word.npos) return apply(option, word, nullptr);
+      if (option.argument.empty()) break;
+      return apply(option, word.substr(0, equals), word.data() + equals + 1);
     }
-    const char* value = value_of(argc, argv, i, p + 1);
-    if (value == nullptr) return std::string("option \"-") + letter + "\" requires a parameter";
-    switch (letter) {
-      case 'p':
-        out.prefix = absolute(value);
-        if (out.prefix.back() != '/') out.prefix.push_back('/');
-        break;
-      case 'c':
-        path = value;
-        break;
-      case 'e':
-        out.error_log = value;
-        break;
-      case 'g':
-        out.global_text = value;
-        break;
-      default:
-        out.signal = value;
-        out.action = Action::kSignal;
-        if (out.signal != "stop" && out.signal != "quit" && out.signal != "reopen" &&
-            out.signal != "reload") {
-          return "invalid option: \"-s " + out.signal + "\"";
-        }
+    return invalid(word);
+  }
+
+  // One word of option letters: "-tq", "-c", "-p/x". What follows a letter that takes a value is
+  // that value.
+  std::string read_letters(std::string_view word) {
+    if (word.size() < 2 || word.front() != '-') return invalid(word);
+    for (std::size_t i = 1; i < word.size(); ++i) {
+      const Option* option = find_letter(word[i]);
+      const std::string_view letter = word.substr(i, 1);
+      if (option == nullptr) return invalid(letter);
+      const bool takes_value = !option->argument.empty();
+      const char* rest = takes_value && i + 1 < word.size() ? word.data() + i + 1 : nullptr;
+      std::string message = apply(*option, "-" + std::string(letter), rest);
+      if (!message.empty() || takes_value) return message;
     }
     return {};
   }
-  return {};
+
+  static const Option* find_letter(char letter) {
+    for (const Option& option : options()) {
+      if (option.letters.find(letter) != std::string_view::npos) return &option;
+    }
+    return nullptr;
+  }
+
+  // written: the option as it stands there. value: what is joined to it; nullptr: nothing is.
+  std::string apply(const Option& option, std::string_view written, const char* value) {
+    if (option.action != CommandLine::Action::kServe) out_.action = option.action;
+    if (option.flag != nullptr) out_.*option.flag = true;
+    if (option.argument.empty()) return {};
+    if (value == nullptr && next_ < argc_ && !(option.optional && *argv_[next_] == '-')) {
+      value = argv_[next_++];
+    }
+    if (value == nullptr) {
+      if (option.optional) return {};
+      return "option \"" + std::string(written) + "\" requires a parameter";
+    }
+    out_.*option.value = value;
+    if (option.action == CommandLine::Action::kSignal && find_signal(value) == nullptr) {
+      return invalid("-s " + std::string(value));
+    }
+    return {};
+  }
+
+  int argc_;
+  char** argv_;
+  int next_ = 1;
+  CommandLine out_;
+};
+
+// A relative -c is taken from the prefix, as nginx does; without -p that means where we were
+// started.
+void resolve_paths(CommandLine& line) {
+  const bool own_prefix = !line.prefix.empty();
+  line.prefix = own_prefix ? absolute(line.prefix) : kDefaultPrefix;
+  if (line.prefix.back() != '/') line.prefix.push_back('/');
+  const auto from_prefix = [&](const std::string& path) {
+    return own_prefix && path.front() != '/' ? line.prefix + path : absolute(path);
+  };
+  line.path = line.path.empty() ? kDefaultPath : from_prefix(line.path);
+  if (!line.error_log.empty() && line.error_log != "stderr") {
+    line.error_log = from_prefix(line.error_log);
+  }
 }
 
 }  // namespace
 
 std::expected<CommandLine, std::string> parse_command_line(int argc, char** argv) {
-  CommandLine out;
-  std::string path;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word == "--describe" || word == "--reference") {
-      out.action =
-          word == "--describe" ? CommandLine::Action::kDescribe : CommandLine::Action::kReference;
-      if (i + 1 < argc) out.argument = argv[++i];
-      continue;
-    }
-    if (word == "--help") {
-      out.action = CommandLine::Action::kHelp;
-      continue;
-    }
-    if (word == "--version") {
-      out.action = CommandLine::Action::kVersion;
-      continue;
-    }
-    if (word.size() < 2 || word.front() != '-')
-      return std::unexpected("invalid option: \"" + std::string(word) + "\"");
-    if (std::string message = parse_word(argc, argv, i, out, path); !message.empty())
-      return std::unexpected(message);
-  }
-  const bool own_prefix = !out.prefix.empty();
-  if (!own_prefix) out.prefix = kDefaultPrefix;
-  // A relative -c is taken from the prefix, as nginx does; without -p that means where we were
-  // started.
-  if (path.empty()) {
-    out.path = kDefaultPath;
-  } else if (path.front() == '/') {
-    out.path = path;
-  } else {
-    out.path = own_prefix ? out.prefix + path : absolute(path);
-  }
-  if (!out.error_log.empty() && out.error_log != "stderr" && out.error_log.front() != '/') {
-    out.error_log = own_prefix ? out.prefix + out.error_log : absolute(out.error_log);
-  }
-  return out;
-}
-
-const char* usage() {
-  return "corehttpd/" CORE_VERSION
-         "\n"
-         "Usage: corehttpd [-?hvVtTq] [-s signal] [-p prefix] [-e filename] [-c filename] [-g "
-         "directives]\n"
-         "\n"
-         "Options:\n"
-         "  -?,-h         : this help\n"
-         "  -v            : show version and exit\n"
-         "  -V            : show version and how it was built, and exit\n"
-         "  -t            : test the configuration and exit\n"
-         "  -T            : test the configuration, dump it and exit\n"
-         "  -q            : suppress non-error messages during the test\n"
-         "  -s signal     : send a signal to the master: stop, quit, reopen, reload\n"
-         "  -p prefix     : set prefix path\n"
-         "  -e filename   : set error log file\n"
-         "  -c filename   : set configuration file (default: /etc/corehttpd/corehttpd.conf)\n"
-         "  -g directives : set global directives\n"
-         "  --describe [directive] : explain one directive, or list them all\n"
-         "  --reference directory  : write the reference of all directives as Markdown\n";
+  auto line = Parser(argc, argv).run();
+  if (line) resolve_paths(*line);
+  return line;
 }
 
 }  // namespace corehttpd::server

@@ -339,19 +339,24 @@ def test_a_pipe_that_nobody_reads(server, protocol):
         os.close(reader)
 
 
-def test_full_disk_that_clears(server, protocol):
-    """Told when it begins and when it clears; what fits into the buffer is written late, not lost."""
+def start_on_a_full_disk(s):
+    """@DIR@/small is a file system of the daemon's own, full; its path for us. Truncating fill makes room."""
     if not ROOT or subprocess.run(['unshare', '-m', 'true'], capture_output=True).returncode != 0:
         pytest.skip('needs a file system of its own')
-    s = server(NUMBERED + 'access_log @DIR@/small/own.log own; access_log @DIR@/small/own.gz own gzip buffer=1k;' + SITE % '', start=False)
-    (s.directory / 'small').mkdir()
-    script = (f'mount -t tmpfs -o size=64k,mode=755 tmpfs {s.directory}/small && head -c 65536 /dev/zero > {s.directory}/small/fill;'
-              ' exec "$@"')
+    small = s.directory / 'small'
+    small.mkdir()
+    script = f'mount -t tmpfs -o size=64k,mode=755 tmpfs {small} && head -c 65536 /dev/zero > {small}/fill; exec "$@"'
     s.stderr = open(s.directory / 'stderr.txt', 'wb')
     s.process = subprocess.Popen(['unshare', '-m', '--propagation', 'private', 'sh', '-c', script, 'sh', *s.command()],
                                  stderr=s.stderr, stdin=subprocess.DEVNULL)
     wait_until(lambda: s.pid_file_valid() and s.answers(), 'start')
-    inside = f'/proc/{s.process.pid}/root{s.directory}/small/'
+    return f'/proc/{s.process.pid}/root{small}/'
+
+
+def test_full_disk_that_clears(server, protocol):
+    """Told when it begins and when it clears; what fits into the buffer is written late, not lost."""
+    s = server(NUMBERED + 'access_log @DIR@/small/own.log own; access_log @DIR@/small/own.gz own gzip buffer=1k;' + SITE % '', start=False)
+    inside = start_on_a_full_disk(s)
     client = s.connect(protocol)
     for n in range(400):
         assert client.request(f'/?n={n}').status == 200
@@ -366,6 +371,27 @@ def test_full_disk_that_clears(server, protocol):
     with open(inside + 'own.gz', 'rb') as log:
         s.stop(signal.SIGQUIT)
         assert numbers(gzip.decompress(log.read()).decode()) == list(range(400))
+
+
+def test_full_disk_of_an_error_log(server):
+    s = server('server { listen @SOCK@; root @DIR@/www; error_log @DIR@/small/error.log; }', start=False)
+    inside = start_on_a_full_disk(s)
+    for n in range(20):
+        assert s.get(f'/none{n}').status == 404
+    os.truncate(inside + 'fill', 0)
+    s.get('/late')
+    with open(inside + 'error.log') as log:
+        lines = log.read().splitlines()
+    assert '/late" failed (2: ' in lines[0]
+    assert re.search(r'\[warn\] \d+#\d+: 20 lines of this log were lost while it could not be written$', lines[1])
+
+
+def test_a_name_that_begins_with_a_variable_opens_everything(server):
+    s = server('map $host $folder { default @DIR@/logs; } access_log $folder/x.log;' + SITE % '')
+    make_logs(s)
+    assert 'workers are allowed to write anywhere' in s.stderr_text()
+    s.get('/')
+    wait_until(lambda: '"GET / ' in s.log('logs/x.log'), 'the line')
 
 
 @pytest.mark.parametrize('text,words', [

@@ -11,6 +11,21 @@
 
 namespace corehttpd::conf {
 
+// What a row says, as text: for whoever prints it in a format of its own (the manual page, the
+// shell's completion).
+struct RowText {
+  std::string_view name;
+  std::string usage;             // "root path;"
+  std::string by_default;        // "root html;"; empty: none.
+  std::string contexts;          // "http, server, location"
+  std::string_view inheritance;  // A sentence's part, for rows that work.
+  std::string_view state;        // "accepted, not supported yet"; empty: it works.
+  std::string_view module;
+  std::string_view doc;
+};
+// Sorted by name, then in the order of the modules. Rows that another module replaced are left out.
+std::vector<RowText> row_texts(std::span<const Module* const> modules);
+
 // --describe NAME: syntax, default, contexts, inheritance, state and doc of each row of that name.
 // Empty when there is none.
 std::string describe(std::span<const Module* const> modules, std::string_view name);

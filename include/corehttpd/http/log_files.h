@@ -52,6 +52,13 @@ class LogFiles {
   }
   const std::vector<LogFile*>& files() const { return files_; }
 
+  // A folder beneath which workers open logs themselves; lives in the configuration.
+  void add_worker_directory(std::string_view directory) {
+    if (std::find(directories_.begin(), directories_.end(), directory) == directories_.end())
+      directories_.push_back(directory);
+  }
+  const std::vector<std::string_view>& worker_directories() const { return directories_; }
+
   // The server of a "syslog:…" word, made once. nullptr: the word is wrong, and the error is
   // recorded.
   Syslog* add_syslog(const conf::Setting& s, std::size_t word);
@@ -70,6 +77,7 @@ class LogFiles {
   std::unordered_map<std::string_view, LogFile*> by_path_;
   std::vector<std::pair<LogTarget*, const LogFile*>> targets_;
   std::vector<SyslogServer> syslogs_;
+  std::vector<std::string_view> directories_;
   LogOptions options_{.most_verbose = LogLevel::kNotice};  // stderr's, where nothing is configured.
 };
 
