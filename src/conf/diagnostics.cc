@@ -99,6 +99,8 @@ std::size_t utf8_length(std::string_view text) {
   return length;
 }
 
+}  // namespace
+
 void append_json(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
@@ -118,8 +120,6 @@ void append_json(std::string& out, std::string_view text) {
   out += '"';
 }
 
-}  // namespace
-
 void Diagnostics::add(Diagnostic diagnostic) {
   std::size_t& count = diagnostic.severity == Severity::kError ? errors_ : others_;
   ++count;
@@ -128,8 +128,9 @@ void Diagnostics::add(Diagnostic diagnostic) {
 }
 
 void Diagnostics::add(Severity severity, const Position& at, std::string message, std::string help,
-                      std::size_t width) {
+                      std::size_t width, bool degrades) {
   Diagnostic d;
+  d.degrades = degrades;
   d.severity = severity;
   d.file = at.file;
   d.line = at.line;
@@ -178,9 +179,9 @@ std::string Diagnostics::format(const Diagnostic& d) const {
 std::string Diagnostics::format_all() const {
   std::string out;
   for (const Diagnostic& d : all_) out.append(format(d)).append("\n");
-  if (const std::size_t dropped = errors_ + others_ - all_.size(); dropped > 0) {
+  if (dropped() > 0) {
     fmt::format_to(std::back_inserter(out), "corehttpd: [notice] {} more messages not shown\n",
-                   dropped);
+                   dropped());
   }
   return out;
 }
@@ -194,9 +195,9 @@ std::string Diagnostics::format_json() const {
     fmt::format_to(std::back_inserter(out), R"(,"line":{},"column":{},"width":{},"message":)",
                    d.line, d.column, d.width);
     append_json(out, d.message);
-    out.append(R"(,"help":)");
+    out.append(R"(,"hint":)");
     append_json(out, d.help);
-    out.append(R"(,"source":)");
+    out.append(R"(,"text":)");
     append_json(out, d.source_line);
     out.append("}");
   }

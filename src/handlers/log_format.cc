@@ -115,7 +115,11 @@ bool set_access_log(const Setting& s) {
     target->format = s.word(1) == "combined"
                          ? combined(s)
                          : s.compiler.object_or_make<LogFormats>().find(s.word(1));
-    if (target->format == nullptr) return s.fail(1, "unknown log format \"{}\"", s.word(1));
+    if (target->format == nullptr) {
+      return s.fail_text(1, fmt::format("unknown log format \"{}\"", s.word(1)),
+                         "formats are \"combined\" and those that log_format defines before this "
+                         "place");
+    }
     options = 2;
   } else {
     target->format = combined(s);

@@ -16,8 +16,9 @@ std::string describe_failure(const std::string& what, const Error& error);
 std::string check_listeners(const conf::Configuration& configuration);
 // -t: what starting would find wrong with the machine (user, log files, addresses). Empty: nothing.
 std::string check_environment(const conf::Configuration& configuration);
-// "configure arguments: …", which tools read to learn the features.
-const char* configure_line();
+// What -V prints behind our own version: the lines of "nginx -V" that tools read to learn what they
+// may use (certbot's plugin for nginx looks for the version, TLS with SNI and OpenSSL's version).
+std::string compatible_version();
 int describe(const std::string& directive);
 int write_reference(const std::string& directory);
 

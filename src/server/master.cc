@@ -14,6 +14,7 @@
 #include "corehttpd/base/log.h"
 #include "corehttpd/http/core_settings.h"
 #include "server/channel.h"
+#include "server/degraded.h"
 #include "server/environment.h"
 #include "server/log_opening.h"
 #include "server/modules.h"
@@ -99,6 +100,7 @@ bool Master::load_first() {
     return false;
   }
   set_process_log(process_log_of(*configuration_));
+  log_degraded(*configuration_);
   return create_counters();
 }
 
@@ -326,7 +328,8 @@ void Master::reload() {
     }
   }
   std::string message;
-  if (fresh == nullptr || !prepare(*fresh, message)) {
+  if (fresh == nullptr || degrades_healthy_sites(*configuration_, *fresh) ||
+      !prepare(*fresh, message)) {
     if (!message.empty()) log(nullptr, LogLevel::kEmerg, "{}", message);
     log(nullptr, LogLevel::kError, "the new configuration was refused, the old one goes on");
     return;
