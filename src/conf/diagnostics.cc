@@ -6,6 +6,8 @@
 #include <iterator>
 #include <tuple>
 
+#include "corehttpd/base/text.h"
+
 namespace corehttpd::conf {
 namespace {
 
@@ -83,42 +85,7 @@ void append_caret(std::string& out, const Diagnostic& d) {
   }
 }
 
-// Length of the valid UTF-8 sequence (RFC 3629) at the front of text, 0 if there is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if (!continues_character(text[i])) return 0;
-  }
-  // Overlong forms, surrogates and what lies beyond U+10FFFF.
-  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f)) return 0;
-  if ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
-  return length;
-}
-
 }  // namespace
-
-void append_json(std::string& out, std::string_view text) {
-  out += '"';
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    const char c = text[0];
-    if (length == 0) {
-      out += "\\ufffd";
-    } else if (c == '"' || c == '\\') {
-      out.append("\\") += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      out.append(text.substr(0, length));
-    }
-    text.remove_prefix(std::max<std::size_t>(length, 1));
-  }
-  out += '"';
-}
 
 void Diagnostics::add(Diagnostic diagnostic) {
   std::size_t& count = diagnostic.severity == Severity::kError ? errors_ : others_;
@@ -191,14 +158,14 @@ std::string Diagnostics::format_json() const {
   for (const Diagnostic& d : all_) {
     out.append(out.size() > 1 ? ",\n" : "\n");
     fmt::format_to(std::back_inserter(out), R"({{"severity":"{}","file":)", json_name(d.severity));
-    append_json(out, d.file);
+    text::append_json_string(out, d.file);
     fmt::format_to(std::back_inserter(out), R"(,"line":{},"column":{},"width":{},"message":)",
                    d.line, d.column, d.width);
-    append_json(out, d.message);
+    text::append_json_string(out, d.message);
     out.append(R"(,"hint":)");
-    append_json(out, d.help);
+    text::append_json_string(out, d.help);
     out.append(R"(,"text":)");
-    append_json(out, d.source_line);
+    text::append_json_string(out, d.source_line);
     out.append("}");
   }
   return out.append(all_.empty() ? "]\n" : "\n]\n");

@@ -212,7 +212,11 @@ void Exchange::respond(BodySource* body) {
   if (error_status_ != 0) response_.status = error_status_;
   if (!response_.location.empty() && !is_subrequest())
     response_.location = absolute_location(*this);
-  for (const Transform* transform : services_.transforms) body = transform->apply(*this, body);
+  const bool refused_before = refused();
+  for (const Transform* transform : services_.transforms) {
+    body = transform->apply(*this, body);
+    if (refused() && !refused_before) return give_way(body);
+  }
   if (never_has_body(response_.status)) response_.content_length.reset();
   const bool no_body = request_.method == Method::kHead || never_has_body(response_.status);
   if (body != nullptr && no_body) {
@@ -226,6 +230,20 @@ void Exchange::respond(BodySource* body) {
   source_ = body;
   if (body_.state() == RequestBody::State::kUnread) body_.discard();
   transport_.send_head(response_, body);
+}
+
+void Exchange::refuse(std::uint16_t status, FieldList fields) {
+  CORE_CHECK(!refused());
+  refused_ = status;
+  response_ = ResponseHead{};
+  response_.fields = fields;
+}
+
+// The step that called respond() believes that it has answered; the failure is a turn's end later.
+void Exchange::give_way(BodySource* body) {
+  if (body != nullptr) body->cancel();
+  suspended_ = true;
+  resume(StepOutcome::fail(refused_));
 }
 
 void Exchange::reset(const Error& error) { transport_.reset(error); }

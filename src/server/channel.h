@@ -1,5 +1,6 @@
-// Messages from the master to a worker, over a SOCK_SEQPACKET pair: a log file was opened anew. The
-// worker reads end of file when the master is gone, and then ends as well.
+// Messages between the master and a worker, over a SOCK_SEQPACKET pair. To the worker: a log file
+// was opened anew. To the master: the worker is ready, and later, it accepts no more. The worker
+// reads end of file when the master is gone, and then ends as well.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +10,21 @@
 namespace corehttpd::server {
 
 struct ChannelMessage {
-  enum class Type : std::uint32_t { kReopenLog = 1 } type;
-  std::uint32_t index;  // Of the log file, in LogFiles.
+  enum class Type : std::uint32_t {
+    kReopenLog = 1,  // With the descriptor.
+    kReady = 2,      // The worker accepts connections.
+    kStopped = 3,    // It drains, and accepts no more.
+  } type;
+  std::uint32_t index;  // kReopenLog: of the log file, in LogFiles.
 };
 
 struct ChannelPair {
   int master = -1, worker = -1;
 };
 Result<ChannelPair> make_channel();
-// Sends message with descriptor fd. Never blocks: a worker that does not read misses the message,
-// which the caller logs.
-Result<> send_message(int channel, const ChannelMessage& message, int fd);
+// Sends message, with descriptor fd if it is not -1. Never blocks: a worker that does not read
+// misses the message, which the caller logs.
+Result<> send_message(int channel, const ChannelMessage& message, int fd = -1);
 struct ReceivedMessage {
   ChannelMessage message;
   int fd;

@@ -1,15 +1,29 @@
 #include "server/counters.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 
 namespace corehttpd::server {
 
 std::uint32_t SharedCounters::take_slot() {
+  const auto us = static_cast<std::uint64_t>(::getpid());
   for (std::uint32_t i = 1; i < kSlots; ++i) {
-    std::uint64_t expected = 0;
-    if (slots_[i].used.compare_exchange_strong(expected, 1)) return i;
+    std::uint64_t user = slots_[i].user.load();
+    if (user != 0 && ::kill(static_cast<pid_t>(user), 0) != 0 && errno == ESRCH) {
+      release_slot(i);
+      user = 0;
+    }
+    if (user == 0 && slots_[i].user.compare_exchange_strong(user, us)) return i;
   }
   return 0;
+}
+
+void SharedCounters::use_slot(std::uint32_t slot) {
+  mine_ = slot;
+  if (slot != 0) slots_[slot].user = static_cast<std::uint64_t>(::getpid());
 }
 
 void SharedCounters::release_slot(std::uint32_t slot) {
@@ -18,7 +32,7 @@ void SharedCounters::release_slot(std::uint32_t slot) {
   add(slots_[0].accepts, from.accepts.exchange(0));
   add(slots_[0].requests, from.requests.exchange(0));
   from.active = from.reading = from.writing = from.waiting = 0;
-  from.used = 0;
+  from.user = 0;
 }
 
 void SharedCounters::connection_accepted() {

@@ -12,7 +12,7 @@ namespace corehttpd::server {
 
 class SharedCounters final : public http::Counters {
  public:
-  static constexpr std::uint32_t kLayoutVersion = 1;
+  static constexpr std::uint32_t kLayoutVersion = 2;
   static constexpr std::uint32_t kSlots = 256;  // Workers alive at one time, all generations
                                                 // together; slot 0 keeps the sums of the dead.
 
@@ -22,12 +22,12 @@ class SharedCounters final : public http::Counters {
   static constexpr std::size_t data_bytes() { return sizeof(Slot) * kSlots; }
 
   // Master: a free slot for a new worker, 0 if there is none (its counts then go to the common
-  // slot).
+  // slot). Slots of processes that are gone without their master (killed) are taken back.
   std::uint32_t take_slot();
   // Master: the worker that had it is dead; its totals are added to slot 0, its gauges vanish.
   void release_slot(std::uint32_t slot);
   // Worker: which slot is ours.
-  void use_slot(std::uint32_t slot) { mine_ = slot; }
+  void use_slot(std::uint32_t slot);
 
   void request_started() override { add(slots_[mine_].requests, 1); }
   void connection_accepted() override;
@@ -39,7 +39,7 @@ class SharedCounters final : public http::Counters {
   using Cell = std::atomic<std::int64_t>;
   struct alignas(64) Slot {
     Cell accepts, requests, active, reading, writing, waiting;
-    std::atomic<std::uint64_t> used;
+    std::atomic<std::uint64_t> user;  // Process ID; 0: free.
     std::uint64_t reserved;
   };
   static_assert(sizeof(Slot) == 64 && Cell::is_always_lock_free);

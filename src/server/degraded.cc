@@ -1,5 +1,7 @@
 #include "server/degraded.h"
 
+#include <fmt/format.h>
+
 #include "corehttpd/base/log.h"
 
 namespace corehttpd::server {
@@ -11,13 +13,15 @@ void log_degraded(const conf::Configuration& configuration) {
   }
 }
 
-bool degrades_healthy_sites(const conf::Configuration& running, const conf::Configuration& fresh) {
+std::string find_newly_degraded(const conf::Configuration& running,
+                                const conf::Configuration& fresh) {
   const auto faults = conf::newly_degraded(running.sites(), fresh.sites());
-  for (const conf::SiteFault& fault : faults) {
-    log(nullptr, LogLevel::kEmerg, "site \"{}\" is healthy now and would be degraded: {} in {}:{}",
-        fault.site->name, fault.reason, fault.at.file, fault.at.line);
-  }
-  return !faults.empty();
+  if (faults.empty()) return {};
+  const conf::SiteFault& first = faults.front();
+  std::string out = fmt::format("site \"{}\" is healthy now and would be degraded: {} in {}:{}",
+                                first.site->name, first.reason, first.at.file, first.at.line);
+  if (faults.size() > 1) out += fmt::format(" (and {} more such faults)", faults.size() - 1);
+  return out;
 }
 
 }  // namespace corehttpd::server

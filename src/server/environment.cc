@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "corehttpd/base/log.h"
 #include "corehttpd/conf/reference.h"
 #include "corehttpd/route/tree.h"
 #include "corehttpd/tls/library.h"
@@ -85,6 +86,27 @@ std::string check_environment(const conf::Configuration& configuration) {
     return describe_failure(failed, bound.error());
   }
   return {};
+}
+
+std::string first_error(const conf::Diagnostics& diagnostics) {
+  for (const conf::Diagnostic& d : diagnostics.all()) {
+    if (d.severity != conf::Severity::kError) continue;
+    return d.line == 0 ? d.message : d.message + " in " + d.file + ":" + std::to_string(d.line);
+  }
+  return "the configuration is wrong";
+}
+
+void log_diagnostics(const conf::Diagnostics& diagnostics) {
+  for (const conf::Diagnostic& d : diagnostics.all()) {
+    const LogLevel level = d.severity == conf::Severity::kError     ? LogLevel::kEmerg
+                           : d.severity == conf::Severity::kWarning ? LogLevel::kWarn
+                                                                    : LogLevel::kNotice;
+    if (d.line == 0) {
+      log(nullptr, level, "{}", d.message);
+    } else {
+      log(nullptr, level, "{} in {}:{}", d.message, d.file, d.line);
+    }
+  }
 }
 
 std::string compatible_version() {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "corehttpd/conf/compiler.h"
+#include "corehttpd/conf/diagnostics.h"
 #include "server/command_line.h"
 
 namespace corehttpd::server {
@@ -16,6 +17,10 @@ std::string describe_failure(const std::string& what, const Error& error);
 std::string check_listeners(const conf::Configuration& configuration);
 // -t: what starting would find wrong with the machine (user, log files, addresses). Empty: nothing.
 std::string check_environment(const conf::Configuration& configuration);
+// The first error, in one line: "unknown directive "x" in /etc/corehttpd/corehttpd.conf:3".
+std::string first_error(const conf::Diagnostics& diagnostics);
+// A reload's diagnostics, into the log.
+void log_diagnostics(const conf::Diagnostics& diagnostics);
 // What -V prints behind our own version: the lines of "nginx -V" that tools read to learn what they
 // may use (certbot's plugin for nginx looks for the version, TLS with SNI and OpenSSL's version).
 std::string compatible_version();

@@ -33,7 +33,7 @@ ListeningSockets::~ListeningSockets() {
 
 // The file goes with the socket: a client would find nobody behind it.
 void ListeningSockets::close(const Bound& bound) {
-  if (bound.address.is_unix())
+  if (bound.address.is_unix() && bound.owned)
     ::unlink(reinterpret_cast<const sockaddr_un*>(bound.address.get())->sun_path);
   ::close(bound.fd);
 }
@@ -43,6 +43,42 @@ const ListeningSockets::Bound* ListeningSockets::find(const io::Address& address
     if (bound.address == address) return &bound;
   }
   return nullptr;
+}
+
+void ListeningSockets::adopt(const std::vector<int>& fds) {
+  for (int fd : fds) {
+    int listening = 0;
+    socklen_t length = sizeof(listening);
+    auto address = io::local_address(fd);
+    if (!address || ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) != 0 ||
+        listening == 0) {
+      ::close(fd);
+      continue;
+    }
+    bound_.push_back({*address, fd, false});
+  }
+}
+
+void ListeningSockets::own() {
+  for (Bound& bound : bound_) bound.owned = true;
+}
+
+void ListeningSockets::disown() {
+  for (Bound& bound : bound_) bound.owned = false;
+}
+
+std::vector<int> ListeningSockets::all() const {
+  std::vector<int> fds;
+  for (const Bound& bound : bound_) fds.push_back(bound.fd);
+  return fds;
+}
+
+void ListeningSockets::close_others(std::span<route::Listener> wanted) const {
+  for (const Bound& bound : bound_) {
+    if (std::none_of(wanted.begin(), wanted.end(),
+                     [&](const auto& w) { return w.address == bound.address; }))
+      ::close(bound.fd);
+  }
 }
 
 Result<> ListeningSockets::open(std::span<route::Listener> wanted, std::string& failed) {

@@ -18,6 +18,10 @@ class ListeningSockets {
   ListeningSockets& operator=(const ListeningSockets&) = delete;
   ~ListeningSockets();
 
+  // Sockets that the master before us bound (an upgrade). Their files stay as they are until own()
+  // says that they are ours.
+  void adopt(const std::vector<int>& fds);
+  void own();
   // Makes sure there is a socket for each listener; those that exist already are kept. On failure
   // what was newly bound is closed again and failed says which: "bind() to 0.0.0.0:80".
   Result<> open(std::span<route::Listener> wanted, std::string& failed);
@@ -26,14 +30,22 @@ class ListeningSockets {
   void keep_only(std::span<route::Listener> wanted);
   // The socket of each listener, in its order.
   std::vector<int> descriptors(std::span<route::Listener> wanted) const;
+  // All of them, to hand over.
+  std::vector<int> all() const;
   // Closes all and removes the files of unix sockets: at the very end. The destructor does the same
   // for a start that failed.
   void close_all();
+  // The files belong to a successor now.
+  void disown();
+  // In a new worker: closes what wanted does not name, so that an address which only another
+  // generation uses is not held open.
+  void close_others(std::span<route::Listener> wanted) const;
 
  private:
   struct Bound {
     io::Address address;
     int fd;
+    bool owned = true;  // The file of a unix socket goes with it.
   };
   static void close(const Bound& bound);
   const Bound* find(const io::Address& address) const;

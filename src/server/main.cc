@@ -7,10 +7,12 @@
 #include "corehttpd/conf/diagnostics.h"
 #include "server/command_line.h"
 #include "server/config_test.h"
+#include "server/control.h"
 #include "server/environment.h"
 #include "server/manual.h"
 #include "server/master.h"
 #include "server/modules.h"
+#include "server/upgrade.h"
 
 namespace {
 
@@ -24,13 +26,35 @@ int print_version(bool longer) {
   return 0;
 }
 
-int not_available(const char* what) {
-  std::fprintf(stderr, "corehttpd: %s is not available\n", what);
+// What a reload or an upgrade came to: "ok", or "failed: " and the reason.
+int report_outcome(const std::string& answer) {
+  if (answer == "ok\n") return 0;
+  std::fprintf(stderr, "corehttpd: [error] %s", answer.c_str());
   return 1;
 }
 
+// Where the running master's pid file is; a configuration that does not load any more must not keep
+// us from asking.
+std::string running_pid_path(const CommandLine& line) {
+  conf::Diagnostics diagnostics;
+  auto configuration = load(load_options(line), diagnostics, line.error_log);
+  return configuration == nullptr ? kDefaultPid : pid_path(*configuration);
+}
+
+int print_status(const CommandLine& line) {
+  const std::string path = control_path(running_pid_path(line));
+  auto answer = ask_master(path, line.json ? ControlRequest::kStatusJson : ControlRequest::kStatus);
+  if (!answer) {
+    std::fprintf(
+        stderr, "corehttpd: [error] no master answers at \"%s\": %s\n", path.c_str(),
+        answer.error().detail != 0 ? std::strerror(answer.error().detail) : answer.error().context);
+    return 1;
+  }
+  std::fputs(answer->c_str(), stdout);
+  return 0;
+}
+
 int send_signal(const CommandLine& line) {
-  if (line.signal == "upgrade") return not_available("-s upgrade");
   conf::Diagnostics diagnostics;
   auto configuration = load(load_options(line), diagnostics, line.error_log);
   if (configuration == nullptr) {
@@ -44,6 +68,12 @@ int send_signal(const CommandLine& line) {
                  path.c_str(), pid.error().detail, std::strerror(pid.error().detail));
     return 1;
   }
+  if (line.signal == "reload" || line.signal == "upgrade") {
+    const auto request =
+        line.signal == "reload" ? ControlRequest::kReload : ControlRequest::kUpgrade;
+    // The answer says how it ended; a master without a control socket gets the signal only.
+    if (auto answer = ask_master(control_path(path), request)) return report_outcome(*answer);
+  }
   const int signal = find_signal(line.signal)->number;
   if (::kill(*pid, signal) == 0) return 0;
   std::fprintf(stderr, "corehttpd: [alert] kill(%d, %d) failed (%d: %s)\n", *pid, signal, errno,
@@ -55,6 +85,7 @@ int send_signal(const CommandLine& line) {
 
 int main(int argc, char** argv) {
   open_standard_descriptors();
+  Invocation invocation = remember_invocation(argc, argv);
   init_title(argc, argv);
   auto line = parse_command_line(argc, argv);
   if (!line) {
@@ -71,7 +102,7 @@ int main(int argc, char** argv) {
     case Action::kVersionLong:
       return print_version(true);
     case Action::kStatus:
-      return not_available("--status");
+      return print_status(*line);
     case Action::kDescribe:
       return describe(line->argument);
     case Action::kReference:
@@ -89,6 +120,6 @@ int main(int argc, char** argv) {
     case Action::kServe:
       break;
   }
-  Master master(*line);
+  Master master(*line, std::move(invocation));
   return master.run();
 }

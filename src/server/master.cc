@@ -1,6 +1,8 @@
 #include "server/master.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,43 +10,28 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 
-#include "corehttpd/base/clock.h"
 #include "corehttpd/base/log.h"
-#include "corehttpd/http/core_settings.h"
+#include "corehttpd/http/log_files.h"
+#include "corehttpd/route/tree.h"
 #include "server/channel.h"
 #include "server/degraded.h"
 #include "server/environment.h"
 #include "server/log_opening.h"
 #include "server/modules.h"
+#include "server/settings.h"
 #include "server/temp_paths.h"
 #include "server/worker.h"
 
 namespace corehttpd::server {
-namespace {
-
-// A worker that lived shorter than this is replaced only after a pause, so that a crash at start
-// does not spin.
-constexpr Milliseconds kShortLife = 1000;
-constexpr Milliseconds kRespawnPause = 1000;
-
-std::string cause_of_end(int status) {
-  if (WIFSIGNALED(status)) {
-    return "exited on signal " + std::to_string(WTERMSIG(status)) +
-           (WCOREDUMP(status) ? " (core dumped)" : "");
-  }
-  return "exited with code " + std::to_string(WEXITSTATUS(status));
-}
-
-}  // namespace
 
 std::string pid_path(const conf::Configuration& configuration) {
   const std::string_view path = configuration.root.get<ServerSettings>().pid_path;
   return path.empty() ? kDefaultPid : std::string(path);
 }
 
-Master::Master(const CommandLine& line) : line_(line), options_(load_options(line)) {
+Master::Master(const CommandLine& line, Invocation invocation)
+    : line_(line), invocation_(std::move(invocation)), options_(load_options(line)) {
   sigemptyset(&waited_);
   for (int signal :
        {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD, SIGALRM}) {
@@ -52,78 +39,73 @@ Master::Master(const CommandLine& line) : line_(line), options_(load_options(lin
   }
 }
 
-Master::~Master() = default;
+Master::~Master() {
+  if (signals_ >= 0) ::close(signals_);
+}
 
 int Master::run() {
   // Blocked before anything can send us one; a worker restores the mask.
   ::sigprocmask(SIG_BLOCK, &waited_, &original_);
+  ::signal(SIGPIPE, SIG_IGN);
+  signals_ = ::signalfd(-1, &waited_, SFD_CLOEXEC | SFD_NONBLOCK);
+  started_at_ = ::time(nullptr);
+  inherited_ = take_inheritance();
+  if (inherited_) {
+    sockets_.adopt(inherited_->listeners);
+    elders_ = inherited_->elders;
+    generation_number_ = inherited_->generation;
+  }
   if (!load_first()) return 1;
-  const auto& settings = configuration_->root.get<ServerSettings>();
-  if (!settings.master_process) return run_alone();
-  if (settings.daemon) {
-    if (auto done = daemonize(); !done) {
-      log_errno(nullptr, LogLevel::kEmerg, done.error().detail, "{} failed", done.error().context);
-      return 1;
-    }
-  }
-  pid_path_ = pid_path(*configuration_);
-  if (auto written = write_pid_file(pid_path_); !written) {
-    log_errno(nullptr, LogLevel::kEmerg, written.error().detail, "{} of \"{}\" failed",
-              written.error().context, pid_path_);
-    return 1;
-  }
-  set_title("corehttpd: master process " + line_.path);
-  log(nullptr, LogLevel::kNotice, "corehttpd/{} started, {} workers", CORE_VERSION,
-      wanted_workers());
-  if (!start_workers()) stop(SIGTERM);
-  while (!stopping_ || !children_.empty()) {
-    timespec wait{1, 0};
-    const int signal = ::sigtimedwait(&waited_, nullptr, &wait);
-    if (signal > 0) handle(signal);
-    reap();
-    respawn_due();
-  }
-  sockets_.close_all();
-  ::unlink(pid_path_.c_str());
-  log(nullptr, LogLevel::kNotice, "exit");
-  return exit_status_;
+  if (!current_->configuration->root.get<ServerSettings>().master_process) return run_alone();
+  if (!begin()) return 1;
+  while (!finished()) turn();
+  return end();
+}
+
+// Says why the start failed, also to the master that would have handed over.
+bool Master::fail_start(const std::string& message) {
+  if (inherited_) report_to_elder(inherited_->ready, message);
+  return false;
 }
 
 bool Master::load_first() {
   conf::Diagnostics diagnostics;
-  configuration_ = load(options_, diagnostics, line_.error_log);
+  auto configuration = load(options_, diagnostics, line_.error_log);
   if (!diagnostics.all().empty()) std::fprintf(stderr, "%s\n", diagnostics.format_all().c_str());
-  if (configuration_ == nullptr) return false;
+  if (configuration == nullptr) return fail_start(first_error(diagnostics));
   std::string message;
-  if (!prepare(*configuration_, message)) {
+  Identity identity;
+  if (!prepare(*configuration, identity, message)) {
     std::fprintf(stderr, "corehttpd: [emerg] %s\n", message.c_str());
-    return false;
+    return fail_start(message);
   }
-  set_process_log(process_log_of(*configuration_));
-  log_degraded(*configuration_);
-  return create_counters();
+  set_process_log(process_log_of(*configuration));
+  log_degraded(*configuration);
+  current_ = &start_generation(std::move(configuration), identity);
+  return create_counters() || fail_start("no shared memory for the counters");
 }
 
 // Everything outside the process that a configuration needs. message says what failed; then nothing
 // has changed.
-bool Master::prepare(conf::Configuration& configuration, std::string& message) {
+bool Master::prepare(conf::Configuration& configuration, Identity& identity, std::string& message) {
   message = check_listeners(configuration);
   if (!message.empty()) return false;
-  auto identity = resolve_identity(configuration.root.get<ServerSettings>());
-  if (!identity) {
+  auto resolved = resolve_identity(configuration.root.get<ServerSettings>());
+  if (!resolved) {
     const auto& settings = configuration.root.get<ServerSettings>();
-    message = std::string(identity.error().context) + " failed: no user or group \"" +
+    message = std::string(resolved.error().context) + " failed: no user or group \"" +
               std::string(settings.user.empty() ? "www-data" : settings.user) + "\" \"" +
               std::string(settings.group) + "\"";
     return false;
   }
+  identity = *resolved;
   std::string failed;
   auto* files = configuration.object<http::LogFiles>();
-  if (auto opened = open_logs(*files, *identity, failed); !opened) {
+  if (auto opened = open_logs(*files, identity, failed); !opened) {
     message = describe_failure("open() \"" + failed + "\"", opened.error());
     return false;
   }
-  if (auto made = make_temp_directories(configuration, *identity, failed); !made) {
+  if (auto made = make_temp_directories(configuration, identity, failed); !made) {
     message = describe_failure("mkdir() \"" + failed + "\"", made.error());
     close_logs(*files);
     return false;
@@ -134,13 +116,25 @@ bool Master::prepare(conf::Configuration& configuration, std::string& message) {
     close_logs(*files);
     return false;
   }
-  identity_ = *identity;
   return true;
 }
 
+// Inherited where the layout is the same, so that an upgrade goes on counting.
 bool Master::create_counters() {
-  auto segment = shm::Segment::create("corehttpd-counters", SharedCounters::kLayoutVersion,
-                                      SharedCounters::data_bytes(), 0);
+  constexpr std::uint32_t kVersion = SharedCounters::kLayoutVersion;
+  if (inherited_ && inherited_->counters >= 0) {
+    auto attached =
+        shm::Segment::attach(inherited_->counters, kVersion, SharedCounters::data_bytes(), 0);
+    if (attached) {
+      counters_segment_ = std::move(*attached);
+      counters_ = std::make_unique<SharedCounters>(counters_segment_);
+      return true;
+    }
+    log(nullptr, LogLevel::kNotice, "the counters start anew: {}", attached.error().context);
+    ::close(inherited_->counters);
+  }
+  auto segment =
+      shm::Segment::create("corehttpd-counters", kVersion, SharedCounters::data_bytes(), 0);
   if (!segment) {
     log_errno(nullptr, LogLevel::kEmerg, segment.error().detail, "{} failed",
               segment.error().context);
@@ -151,21 +145,44 @@ bool Master::create_counters() {
   return true;
 }
 
+// Background, pid file, workers. An upgrade's pid file and control socket are taken over only when
+// its workers are ready.
+bool Master::begin() {
+  pid_path_ = pid_path(*current_->configuration);
+  if (!inherited_) {
+    if (current_->configuration->root.get<ServerSettings>().daemon) {
+      if (auto done = daemonize(); !done) {
+        log_errno(nullptr, LogLevel::kEmerg, done.error().detail, "{} failed",
+                  done.error().context);
+        return false;
+      }
+    }
+    if (!show_up()) return false;
+  }
+  set_title("corehttpd: master process " + line_.path);
+  log(nullptr, LogLevel::kNotice, "corehttpd/{} {}, {} workers", CORE_VERSION,
+      inherited_ ? "started to take over" : "started", wanted_workers(*current_));
+  if (!start_workers(*current_)) stop(SIGTERM);
+  return true;
+}
+
 int Master::run_alone() {
-  pid_path_ = pid_path(*configuration_);
+  conf::Configuration& configuration = *current_->configuration;
+  pid_path_ = pid_path(configuration);
   if (auto written = write_pid_file(pid_path_); !written) {
     log_errno(nullptr, LogLevel::kEmerg, written.error().detail, "{} of \"{}\" failed",
               written.error().context, pid_path_);
     return 1;
   }
   // Stays who it is: development only, as nginx documents it.
-  const WorkerSetup setup{*configuration_,
-                          sockets_.descriptors(configuration_->object<route::Tree>()->listeners()),
+  const WorkerSetup setup{configuration,
+                          sockets_.descriptors(configuration.object<route::Tree>()->listeners()),
                           *counters_,
                           counters_->take_slot(),
                           0,
                           Identity{},
                           -1};
+  service_.ready("serving without a master", false);
   const int status = run_worker(setup);
   sockets_.close_all();
   ::unlink(pid_path_.c_str());
@@ -173,55 +190,43 @@ int Master::run_alone() {
   ::_exit(status);
 }
 
-std::uint32_t Master::wanted_workers() const {
-  const std::uint32_t wanted = configuration_->root.get<ServerSettings>().worker_processes;
-  return wanted == 0 ? available_cpus() : wanted;
+void Master::turn() {
+  wait();
+  clock_.update();
+  read_signals();
+  reap();
+  read_channels();
+  check_starting();
+  check_upgrade();
+  check_settled();
+  control_.work(clock_.now_ms());
+  respawn_due();
+  drop_ended();
+  catch_up();
+  service_.keep_alive(clock_.now_ms());
 }
 
-bool Master::start_workers() {
-  for (std::uint32_t i = 0; i < wanted_workers(); ++i) {
-    if (!start_worker(i)) return false;
+void Master::wait() {
+  std::vector<pollfd> polled{{signals_, POLLIN, 0}};
+  control_.add_to(polled);
+  for (const auto& generation : generations_) {
+    for (const WorkerProcess& worker : generation->workers) {
+      if (worker.phase != WorkerProcess::Phase::kDraining)
+        polled.push_back({worker.channel, POLLIN, 0});
+    }
   }
-  return true;
+  if (upgrade_.fd() >= 0) polled.push_back({upgrade_.fd(), POLLIN, 0});
+  // Timers of the master need no more than this: respawns, patience with clients and new binaries.
+  Milliseconds timeout = 1000;
+  if (service_.watchdog_interval() > 0) timeout = std::min(timeout, service_.watchdog_interval());
+  ::poll(polled.data(), polled.size(), static_cast<int>(timeout));
 }
 
-bool Master::start_worker(std::uint32_t number) {
-  auto channel = make_channel();
-  if (!channel) {
-    log_errno(nullptr, LogLevel::kAlert, channel.error().detail, "{} failed",
-              channel.error().context);
-    return false;
+void Master::read_signals() {
+  signalfd_siginfo info{};
+  while (::read(signals_, &info, sizeof(info)) == sizeof(info)) {
+    handle(static_cast<int>(info.ssi_signo));
   }
-  const std::uint32_t slot = counters_->take_slot();
-  const pid_t pid = ::fork();
-  if (pid < 0) {
-    log_errno(nullptr, LogLevel::kAlert, errno, "fork() failed while spawning a worker process");
-    ::close(channel->master);
-    ::close(channel->worker);
-    counters_->release_slot(slot);
-    return false;
-  }
-  if (pid == 0) {
-    ::close(channel->master);
-    become_worker(number, slot, channel->worker);
-  }
-  ::close(channel->worker);
-  Clock clock;
-  children_.push_back({pid, channel->master, slot, number, generation_, clock.now_ms(), false});
-  log(nullptr, LogLevel::kNotice, "start worker process {}", pid);
-  return true;
-}
-
-void Master::become_worker(std::uint32_t number, std::uint32_t slot, int channel) {
-  // Another worker's channel must not stay open here: its end of file tells that worker that the
-  // master is gone.
-  for (const Child& child : children_) ::close(child.channel);
-  const WorkerSetup setup{
-      *configuration_, sockets_.descriptors(configuration_->object<route::Tree>()->listeners()),
-      *counters_,      slot,
-      number,          identity_,
-      channel};
-  ::_exit(run_worker(setup));
 }
 
 void Master::reap() {
@@ -229,56 +234,52 @@ void Master::reap() {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
     if (pid <= 0) return;
-    const auto found = std::find_if(children_.begin(), children_.end(),
-                                    [&](const Child& c) { return c.pid == pid; });
-    if (found == children_.end()) continue;
-    const Child child = *found;
-    children_.erase(found);
-    on_child_end(child, status);
+    if (pid == upgrade_.pid()) {
+      on_upgrade_end(status);
+      continue;
+    }
+    for (auto& generation : generations_) {
+      auto& workers = generation->workers;
+      const auto found = std::find_if(workers.begin(), workers.end(),
+                                      [&](const WorkerProcess& w) { return w.pid == pid; });
+      if (found == workers.end()) continue;
+      const WorkerProcess worker = *found;
+      workers.erase(found);
+      on_worker_end(*generation, worker, status);
+      break;
+    }
   }
 }
 
-void Master::on_child_end(Child child, int status) {
-  ::close(child.channel);
-  counters_->release_slot(child.slot);
-  const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  log(nullptr, clean ? LogLevel::kNotice : LogLevel::kAlert, "worker process {} {}", child.pid,
-      cause_of_end(status));
-  if (stopping_ || child.stopping || child.generation != generation_) return;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kFatalExit) {
-    log(nullptr, LogLevel::kAlert,
-        "worker process {} exited with fatal code {} and cannot be respawned", child.pid,
-        kFatalExit);
-    exit_status_ = 1;
-    if (children_.empty()) stop(SIGTERM);
-    return;
-  }
-  Clock clock;
-  const bool short_lived = clock.now_ms() - child.started_ms < kShortLife;
-  respawns_.push_back({child.number, clock.now_ms() + (short_lived ? kRespawnPause : 0)});
-}
-
-void Master::respawn_due() {
-  if (respawns_.empty() || stopping_ || paused_) return;
-  Clock clock;
-  std::vector<Respawn> due;
-  std::erase_if(respawns_, [&](const Respawn& r) {
-    if (r.due_ms > clock.now_ms()) return false;
-    due.push_back(r);
-    return true;
-  });
-  for (const Respawn& respawn : due) {
-    if (!start_worker(respawn.number))
-      respawns_.push_back({respawn.number, clock.now_ms() + kRespawnPause});
+void Master::read_channels() {
+  for (auto& generation : generations_) {
+    for (WorkerProcess& worker : generation->workers) {
+      const auto received = receive_message(worker.channel);
+      if (!received) continue;
+      if (received->message.type == ChannelMessage::Type::kReady)
+        worker.phase = WorkerProcess::Phase::kAccepting;
+      if (received->message.type == ChannelMessage::Type::kStopped)
+        worker.phase = WorkerProcess::Phase::kDraining;
+    }
   }
 }
 
-void Master::signal_workers(int signal, bool only_old) {
-  for (Child& child : children_) {
-    if (only_old && child.generation == generation_) continue;
-    child.stopping = child.stopping || signal != SIGUSR1;
-    ::kill(child.pid, signal);
+bool Master::finished() const {
+  if (!stopping_ || (upgrade_.running() && !handed_over_)) return false;
+  return std::all_of(generations_.begin(), generations_.end(),
+                     [](const auto& g) { return g->workers.empty(); });
+}
+
+int Master::end() {
+  control_.close(!handed_over_);
+  if (handed_over_) {
+    ::unlink((pid_path_ + kOldPidEnding).c_str());
+  } else if (!inherited_ || ready_) {
+    ::unlink(pid_path_.c_str());
   }
+  sockets_.close_all();
+  log(nullptr, LogLevel::kNotice, "exit");
+  return exit_status_;
 }
 
 void Master::handle(int signal) {
@@ -294,80 +295,51 @@ void Master::handle(int signal) {
       return stopping_ ? void() : reload();
     case SIGUSR1:
       return reopen_logs();
+    case SIGUSR2:
+      return stopping_ ? void() : start_upgrade();
     case SIGWINCH:
-      if (configuration_->root.get<ServerSettings>().daemon) {
+      if (current_->configuration->root.get<ServerSettings>().daemon) {
         paused_ = true;
-        signal_workers(SIGQUIT, false);
+        current_->signal(SIGQUIT);
       }
       return;
-    case SIGUSR2:
-      return log(nullptr, LogLevel::kWarn,
-                 "upgrading the binary is not supported yet, the signal is ignored");
     default:
       return;
   }
 }
 
 void Master::stop(int signal) {
+  if (!stopping_) service_.stopping();
   stopping_ = true;
-  signal_workers(signal, false);
+  if (upgrade_.running() && !handed_over_) ::kill(upgrade_.pid(), SIGTERM);
+  for (auto& generation : generations_) generation->signal(signal);
 }
 
-void Master::reload() {
-  log(nullptr, LogLevel::kNotice, "reconfiguring");
-  conf::Diagnostics diagnostics;
-  auto fresh = load(options_, diagnostics, line_.error_log);
-  for (const conf::Diagnostic& d : diagnostics.all()) {
-    const LogLevel level = d.severity == conf::Severity::kError     ? LogLevel::kEmerg
-                           : d.severity == conf::Severity::kWarning ? LogLevel::kWarn
-                                                                    : LogLevel::kNotice;
-    if (d.line == 0) {
-      log(nullptr, level, "{}", d.message);
-    } else {
-      log(nullptr, level, "{} in {}:{}", d.message, d.file, d.line);
+StatusFacts Master::status_facts() const {
+  StatusFacts facts;
+  facts.master = ::getpid();
+  facts.started_at = started_at_;
+  facts.now = ::time(nullptr);
+  facts.configuration = line_.path;
+  facts.generation = current_->number;
+  for (const auto& generation : generations_) {
+    StatusFacts::Generation shown{
+        generation->number, to_string(generation->state), generation->started_at, {}};
+    for (const WorkerProcess& worker : generation->workers) {
+      shown.workers.push_back({worker.pid, worker.phase != WorkerProcess::Phase::kStarting,
+                               (clock_.now_ms() - worker.started_ms) / 1000});
     }
+    facts.generations.push_back(std::move(shown));
   }
-  std::string message;
-  if (fresh == nullptr || degrades_healthy_sites(*configuration_, *fresh) ||
-      !prepare(*fresh, message)) {
-    if (!message.empty()) log(nullptr, LogLevel::kEmerg, "{}", message);
-    log(nullptr, LogLevel::kError, "the new configuration was refused, the old one goes on");
-    return;
+  for (const conf::SiteFault& fault : current_->configuration->sites().faults()) {
+    facts.degraded.push_back({std::string(fault.site->name), std::string(fault.reason),
+                              std::string(fault.at.file), fault.at.line});
   }
-  auto old = std::exchange(configuration_, std::move(fresh));
-  set_process_log(process_log_of(*configuration_));
-  ++generation_;
-  paused_ = false;
-  respawns_.clear();
-  // Before the fork: new workers would hold what only the old generation uses, and a removed
-  // address would stay open.
-  sockets_.keep_only(configuration_->object<route::Tree>()->listeners());
-  close_logs(*old->object<http::LogFiles>());
-  if (!start_workers())
-    log(nullptr, LogLevel::kAlert, "not all workers of the new configuration could be started");
-  signal_workers(SIGQUIT, true);
-}
-
-void Master::reopen_logs() {
-  log(nullptr, LogLevel::kNotice, "reopening logs");
-  for (const http::LogFile* file : configuration_->object<http::LogFiles>()->files()) {
-    auto fd = open_log(std::string(file->path), identity_);
-    if (!fd) {
-      log_errno(nullptr, LogLevel::kEmerg, fd.error().detail, "open() \"{}\" failed", file->path);
-      continue;
-    }
-    ::dup3(*fd, file->fd, O_CLOEXEC);
-    for (const Child& child : children_) {
-      if (child.generation != generation_) continue;  // Its list of files is another; it ends soon.
-      if (auto sent =
-              send_message(child.channel, {ChannelMessage::Type::kReopenLog, file->index}, *fd);
-          !sent) {
-        log_errno(nullptr, LogLevel::kAlert, sent.error().detail,
-                  "worker process {} could not be told to reopen \"{}\"", child.pid, file->path);
-      }
-    }
-    ::close(*fd);
-  }
+  facts.older_masters = elders_.size();
+  facts.counters = counters_->snapshot();
+  facts.last_reload = last_reload_;
+  facts.last_upgrade = last_upgrade_;
+  return facts;
 }
 
 }  // namespace corehttpd::server

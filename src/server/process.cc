@@ -12,6 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
+
+#include "corehttpd/base/log.h"
 
 extern char** environ;
 
@@ -87,6 +90,33 @@ std::uint64_t raise_descriptor_limit(std::uint64_t wanted) {
   raised.rlim_cur = std::min<rlim_t>(raised.rlim_cur, limit.rlim_max);
   raised.rlim_max = limit.rlim_max;
   return ::setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;
+}
+
+void limit_core(const std::optional<std::uint64_t>& bytes) {
+  const rlim_t size = bytes.value_or(0);
+  const rlimit limit{size, size};
+  if (::setrlimit(RLIMIT_CORE, &limit) != 0)
+    log_errno(nullptr, LogLevel::kAlert, errno, "setrlimit(RLIMIT_CORE, {}) failed", size);
+  if (bytes) ::prctl(PR_SET_DUMPABLE, 1);
+}
+
+void limit_environment(const ServerSettings& settings) {
+  std::vector<std::pair<std::string, std::string>> kept;
+  const auto keep = [&](const std::string& name) {
+    if (const char* value = std::getenv(name.c_str())) kept.emplace_back(name, value);
+  };
+  keep("TZ");
+  for (const EnvironmentVariable* v = settings.environment; v != nullptr; v = v->next) {
+    const std::size_t equals = v->text.find('=');
+    if (equals == std::string_view::npos) {
+      keep(std::string(v->text));
+    } else {
+      kept.emplace_back(v->text.substr(0, equals), v->text.substr(equals + 1));
+    }
+  }
+  ::clearenv();
+  for (const auto& [name, value] : kept) ::setenv(name.c_str(), value.c_str(), 1);
+  ::tzset();
 }
 
 Result<> daemonize() {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,8 +36,14 @@ Result<> become(const Identity& identity);
 // Raises the soft limit of descriptors: to wanted if it is not 0 (root may pass the hard limit),
 // else to the hard limit. Returns what is in force.
 std::uint64_t raise_descriptor_limit(std::uint64_t wanted);
+// Core files of this process: none, or up to bytes. After become(), which forbids them.
+void limit_core(const std::optional<std::uint64_t>& bytes);
+// Leaves of the environment what settings name, and TZ.
+void limit_environment(const ServerSettings& settings);
 // fork, setsid, /dev/null on 0 and 1 (2 too unless keep_stderr). The parent exits with 0.
 Result<> daemonize();
+// Of the pid file of a master that a new binary is about to replace, nginx's.
+inline constexpr const char* kOldPidEnding = ".oldbin";
 Result<> write_pid_file(const std::string& path);
 // The process ID in the file; kNotFound, kMalformed.
 Result<pid_t> read_pid_file(const std::string& path);

@@ -78,6 +78,23 @@ bool set_priority(const Setting& s) {
   return true;
 }
 
+bool set_core_limit(const Setting& s) {
+  std::uint64_t bytes = 0;
+  if (!conf::read_size(s, 0, bytes)) return false;
+  static_cast<S*>(s.settings)->worker_rlimit_core = bytes;
+  return true;
+}
+
+bool add_environment(const Setting& s) {
+  const std::string_view word = s.word(0);
+  if (word.empty() || word.front() == '=')
+    return s.fail(0, "no name of a variable in \"{}\"", word);
+  auto& settings = *static_cast<S*>(s.settings);
+  settings.environment =
+      s.arena().make<EnvironmentVariable>(EnvironmentVariable{word, settings.environment});
+  return true;
+}
+
 bool open_events(const Setting&) { return true; }
 
 // The master and the workers read the main context's settings; the events block has a copy of its
@@ -96,6 +113,13 @@ constexpr Directive kDirectives[] = {
      .set = conf::set_flag<&S::daemon>,
      .default_value = "on",
      .doc = "Whether the server becomes a background process."},
+    {.name = "env",
+     .contexts = Context::kMain,
+     .syntax = "variable[=value]",
+     .set = add_environment,
+     .inherit = conf::Inherit::kAppend,
+     .doc =
+         "A variable that the workers' environment keeps, or gets; without it TZ alone is kept."},
     {.name = "events",
      .contexts = Context::kMain,
      .kind = Kind::kBlock,
@@ -144,11 +168,23 @@ constexpr Directive kDirectives[] = {
      .set = set_worker_processes,
      .default_value = "auto",
      .doc = "Number of workers; auto honours the affinity mask and the cgroup's CPU quota."},
+    {.name = "worker_rlimit_core",
+     .contexts = Context::kMain,
+     .syntax = "size",
+     .set = set_core_limit,
+     .doc = "Largest core file of a worker. Without it there are none: keys are in memory."},
     {.name = "worker_rlimit_nofile",
      .contexts = Context::kMain,
      .syntax = "number",
      .set = conf::set_number<&S::worker_rlimit_nofile, 1>,
      .doc = "Limit of open descriptors of a worker. Without it the hard limit is used."},
+    {.name = "worker_sandbox",
+     .contexts = Context::kMain,
+     .syntax = "on | off",
+     .set = conf::set_flag<&S::sandbox>,
+     .default_value = "on",
+     .doc = "Whether workers give up writing outside the directories that the configuration names "
+            "and system calls that a server has no use for."},
     {.name = "worker_shutdown_timeout",
      .contexts = Context::kMain,
      .syntax = "time",

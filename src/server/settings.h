@@ -2,12 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "corehttpd/base/clock.h"
 #include "corehttpd/conf/directive.h"
 
 namespace corehttpd::server {
+
+// Of the "env" directive, the last one first. TZ is kept without being named.
+struct EnvironmentVariable {
+  std::string_view text;  // "NAME", kept from our own environment, or "NAME=value".
+  const EnvironmentVariable* next;
+};
 
 struct ServerSettings {
   bool daemon = true;
@@ -17,11 +24,15 @@ struct ServerSettings {
   std::uint64_t worker_rlimit_nofile = 0;    // 0: the hard limit.
   Milliseconds worker_shutdown_timeout = 0;  // 0: none.
   int worker_priority = 0;                   // nice value, -20 to 20.
+  bool sandbox = true;                       // worker_sandbox.
   bool pin_workers = false;                  // worker_cpu_affinity.
   std::string_view user;      // Empty: www-data when started by root, else ourselves.
   std::string_view group;     // Empty: the user's.
   std::string_view pid_path;  // Empty: kDefaultPid.
   std::string_view working_directory;
+  // Bytes; none: no core files, since keys and visitors' data are in memory.
+  std::optional<std::uint64_t> worker_rlimit_core;
+  const EnvironmentVariable* environment = nullptr;
 };
 
 const conf::Module& server_module();

@@ -21,6 +21,7 @@
 #include "corehttpd/proto/acceptor.h"
 #include "server/channel.h"
 #include "server/modules.h"
+#include "server/sandbox.h"
 #include "server/settings.h"
 
 namespace corehttpd::server {
@@ -130,6 +131,7 @@ class Worker {
   Owned<io::Timer> shutdown_timer_;
   ChannelPoll channel_poll_;
   bool draining_ = false;
+  bool told_stopped_ = false;  // The master knows that we accept no more.
   bool done_ = false;
 };
 
@@ -174,7 +176,14 @@ int Worker::run() {
   for (std::size_t i = 0; i < listeners.size(); ++i) {
     acceptors_.add(setup_.listeners[i], listeners[i].endpoint);
   }
-  if (setup_.channel >= 0) loop_.poll(setup_.channel, POLLIN, channel_poll_);
+  if (setup_.channel >= 0) {
+    loop_.poll(setup_.channel, POLLIN, channel_poll_);
+    // The first turn hands the accepts to the kernel; a master that does not hear of it replaces
+    // us.
+    loop_.wake();
+    loop_.run_once();
+    [[maybe_unused]] auto told = send_message(setup_.channel, {ChannelMessage::Type::kReady, 0});
+  }
   while (!done_) {
     loop_.run_once();
     if (g_reopen != 0) {
@@ -215,6 +224,10 @@ void Worker::start_draining() {
 // Asked again when it is so: the kernel may still hand over a connection after stop(), and one that
 // changes its protocol is in no set for a moment.
 void Worker::end_if_drained() {
+  if (draining_ && acceptors_.stopped() && setup_.channel >= 0 && !told_stopped_) {
+    told_stopped_ = true;
+    [[maybe_unused]] auto told = send_message(setup_.channel, {ChannelMessage::Type::kStopped, 0});
+  }
   done_ = draining_ && acceptors_.stopped() && acceptors_.connections().empty();
 }
 
@@ -267,6 +280,18 @@ void Worker::reopen_alone() {
   }
 }
 
+// A worker that cannot be confined serves all the same: this is a second line of defence.
+void confine(const conf::Configuration& configuration) {
+  const auto state = enter_sandbox(writable_directories(configuration));
+  if (!state) {
+    log_errno(nullptr, LogLevel::kWarn, state.error().detail,
+              "{} failed, the worker is not confined", state.error().context);
+  } else if (!state->files || !state->calls) {
+    log(nullptr, LogLevel::kInfo, "the worker is not fully confined: the kernel has no {}",
+        state->files ? "seccomp" : "Landlock");
+  }
+}
+
 }  // namespace
 
 int run_worker(const WorkerSetup& setup) {
@@ -284,10 +309,14 @@ int run_worker(const WorkerSetup& setup) {
               dropped.error().context, setup.identity.name);
     return kFatalExit;
   }
+  // Not without a master: the process goes on as who it is, with the environment it has.
+  if (setup.channel >= 0) limit_environment(settings);
+  limit_core(settings.worker_rlimit_core);
   if (!settings.working_directory.empty() &&
       ::chdir(std::string(settings.working_directory).c_str()) != 0) {
     log_errno(nullptr, LogLevel::kAlert, errno, "chdir(\"{}\") failed", settings.working_directory);
   }
+  if (settings.sandbox && setup.channel >= 0) confine(setup.configuration);
   io::RingOptions ring;
   ring.blocks_limit = block_budget(settings);
   auto loop = io::make_ring_loop(ring);

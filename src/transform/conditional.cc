@@ -4,7 +4,6 @@
 #include "corehttpd/http/exchange.h"
 #include "corehttpd/transform/transforms.h"
 #include "transform/gzip_variant.h"
-#include "transform/refusal.h"
 
 namespace corehttpd::transform {
 namespace {
@@ -17,14 +16,15 @@ class Conditional final : public http::Transform {
   http::BodySource* apply(Exchange& exchange, http::BodySource* body) const override {
     http::ResponseHead& head = exchange.response();
     // The validators of a part of a page say nothing about the page.
-    if (head.status != 200 || exchange.is_subrequest()) return body;
+    if (head.status != 200 || exchange.is_subrequest() || exchange.refused()) return body;
     const http::Validators validators{head.etag, head.last_modified};
     const auto mode = exchange.settings<http::CoreSettings>().if_modified_since;
     switch (http::evaluate_preconditions(exchange.request(), validators, mode)) {
       case Precondition::kProceed:
         return body;
       case Precondition::kFailed:
-        return refuse(exchange, 412, body);
+        exchange.refuse(412);
+        return body;
       case Precondition::kNotModified:
         break;
     }
@@ -34,7 +34,13 @@ class Conditional final : public http::Transform {
     describe_variant(exchange);
     head.status = 304;
     head.reason = {};
-    drop_representation(head);
+    // Nothing is left to describe.
+    head.content_type = {};
+    head.charset = {};
+    head.content_length.reset();
+    head.accept_ranges = false;
+    head.fields.remove(http::FieldName::kContentEncoding);
+    head.fields.remove(http::FieldName::kContentRange);
     return nullptr;
   }
 };

@@ -10,7 +10,6 @@
 #include "corehttpd/http/exchange.h"
 #include "corehttpd/transform/transforms.h"
 #include "transform/range_source.h"
-#include "transform/refusal.h"
 
 namespace corehttpd::transform {
 namespace {
@@ -108,7 +107,7 @@ class Range final : public http::Transform {
     http::ResponseHead& head = exchange.response();
     const std::uint64_t ranges_max = exchange.settings<http::CoreSettings>().max_ranges;
     if (head.status != 200 || !head.accept_ranges || !head.content_length || ranges_max == 0 ||
-        exchange.is_subrequest()) {
+        exchange.is_subrequest() || exchange.refused()) {
       return body;
     }
     const http::RequestHead& request = exchange.request();
@@ -136,11 +135,11 @@ class Range final : public http::Transform {
 
  private:
   static http::BodySource* unsatisfiable(Exchange& exchange, http::BodySource* body) {
-    const auto value =
-        http::unsatisfied_range(exchange.arena(), *exchange.response().content_length);
-    http::BodySource* page = refuse(exchange, 416, body);
-    exchange.response().fields.set(exchange.arena(), "Content-Range", value);
-    return page;
+    http::FieldList fields;
+    fields.set(exchange.arena(), "Content-Range",
+               http::unsatisfied_range(exchange.arena(), *exchange.response().content_length));
+    exchange.refuse(416, fields);
+    return body;
   }
 };
 

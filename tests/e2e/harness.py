@@ -3,6 +3,7 @@
 Everything lives under one temporary directory; sites listen on a unix socket (no port can be taken) unless a test asks for ports.
 Tests wait on conditions, never for a time.
 """
+import json
 import os
 import random
 import re
@@ -272,10 +273,38 @@ class Http2:
 PROTOCOLS = {'h1': Http1, 'h2': Http2}
 
 
+class Successor:
+    """A master that took over: no child of ours, but with a Popen's ways."""
+
+    def __init__(self, pid):
+        self.pid, self.returncode = pid, None
+
+    def poll(self):
+        try:
+            state = Path(f'/proc/{self.pid}/stat').read_text().rsplit(')', 1)[1].split()[0]
+        except OSError:
+            state = 'X'
+        if state in 'XZ':
+            self.returncode = 0  # Nobody tells us the real one.
+        return self.returncode
+
+    def wait(self, timeout=DEADLINE):
+        wait_until(lambda: self.poll() is not None, f'process {self.pid} to end', timeout)
+        return self.returncode
+
+    def send_signal(self, sig):
+        if self.poll() is None:
+            os.kill(self.pid, sig)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+
 class Server:
     """A running daemon. config is what stands in http { … }; @DIR@ is the directory, @SOCK@ the listening socket's path."""
 
-    def __init__(self, directory, http, main='', workers=1, start=True, extra=(), events=''):
+    def __init__(self, directory, http, main='', workers=1, start=True, extra=(), events='', binary=BINARY, environment=None):
+        self.binary, self.environment = binary, environment
         self.directory = Path(directory)
         self.directory.chmod(0o755)
         self.socket_path = self.directory / 'web.sock'
@@ -306,7 +335,7 @@ http {{
         (self.directory / 'corehttpd.conf').write_text(text)
 
     def command(self, *more):
-        return [str(BINARY), '-p', str(self.directory), '-c', str(self.directory / 'corehttpd.conf'), *self.extra, *more]
+        return [str(self.binary), '-p', str(self.directory), '-c', str(self.directory / 'corehttpd.conf'), *self.extra, *more]
 
     def file(self, name, data=b'', mode=0o644):
         path = self.root / name
@@ -322,7 +351,7 @@ http {{
 
     def start(self):
         self.stderr = open(self.directory / 'stderr.txt', 'wb')
-        self.process = subprocess.Popen(self.command(), stderr=self.stderr, stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(self.command(), stderr=self.stderr, stdin=subprocess.DEVNULL, env=self.environment)
         wait_until(lambda: self.process.poll() is not None or (self.pid_file_valid() and self.answers()), 'start')
         assert self.process.poll() is None, self.stderr_text()
 
@@ -374,6 +403,19 @@ http {{
         self.process.send_signal(signal.SIGHUP)
         wait_until(lambda: len(set(self.workers_pids()) - before) >= self.workers, 'new workers')
         wait_until(lambda: not any(self.accepts(pid) for pid in before), 'old workers to drain')
+
+    def upgrade(self):
+        """-s upgrade: (exit code, what it said). When the new master has taken over it is the process from then on."""
+        done = subprocess.run(self.command('-s', 'upgrade'), capture_output=True, text=True, timeout=DEADLINE * 3)
+        if done.returncode == 0:
+            self.process = Successor(int((self.directory / 'pid').read_text()))
+        return done.returncode, done.stderr
+
+    def status(self):
+        """--status --json, parsed."""
+        done = subprocess.run(self.command('--status', '--json'), capture_output=True, text=True, timeout=DEADLINE)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
 
     @staticmethod
     def accepts(pid):

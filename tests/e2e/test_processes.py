@@ -542,14 +542,14 @@ def test_workers_hold_no_descriptors_of_others(server):
         assert len(sockets) <= 3, links  # The listener, the channel, maybe a client.
 
 
-def test_signals_that_mean_nothing_yet_do_no_harm(server):
+def test_signals_that_mean_nothing_do_no_harm(server):
     s = server(SITE % 'a')
     worker = wait_until(s.workers_pids, 'a worker')[0]
     for sig in (signal.SIGUSR2, signal.SIGWINCH, signal.SIGPIPE, signal.SIGHUP):
         os.kill(worker, sig)
-    for sig in (signal.SIGUSR2, signal.SIGWINCH, signal.SIGALRM, signal.SIGCHLD):
+    for sig in (signal.SIGWINCH, signal.SIGALRM, signal.SIGCHLD):
         s.process.send_signal(sig)
-    s.wait_log('upgrading the binary is not supported yet')
+    s.wait_log(r'\[notice\].*signal Window changed received')
     assert s.workers_pids() == [worker]
     assert s.get('/who').body == b'a' and s.process.poll() is None
 
@@ -590,3 +590,56 @@ def test_worker_connections_is_a_limit(server):
     assert waiting.read_response().status == 200
     for client in clients + [waiting]:
         client.close()
+
+
+def environment_of(s):
+    """The workers' environment, seen through the time zone in which they write the access log."""
+    s.get('/who')
+    return s.wait_log(r'\[\S+ ([+-]\d{4})\] "GET /who', 'access.log').group(1)
+
+
+@pytest.mark.parametrize('main,zone', [
+    ('', '+0330'), ('env TZ=Etc/GMT-9;', '+0900'), ('env ZONE; env TZ;', '+0330'),
+], ids=['TZ is kept', 'set', 'named'])
+def test_env(server, main, zone):
+    s = server(SITE % 'a', main=main, environment={**os.environ, 'TZ': 'XXX-3:30'})
+    assert environment_of(s) == zone
+
+
+def limits(pid):
+    with open(f'/proc/{pid}/limits') as file:
+        return {line[:25].strip(): line[26:].split()[:2] for line in file}
+
+
+def test_core_files_are_off_unless_asked_for(server):
+    s = server(SITE % 'a')
+    assert limits(s.workers_pids()[0])['Max core file size'] == ['0', '0']
+    t = server(SITE % 'a', main='worker_rlimit_core 64k;')
+    assert limits(t.workers_pids()[0])['Max core file size'] == ['65536', '65536']
+
+
+def test_repeated_crashes_back_off(server):
+    """A worker that dies young again and again is started ever later; the others serve meanwhile."""
+    s = server(SITE % 'a', workers=2)
+    s.may_crash = True
+    for n in range(2):
+        victim = wait_until(lambda: len(s.workers_pids()) == 2 and max(s.workers_pids()), 'two workers')
+        os.kill(victim, signal.SIGKILL)
+        s.wait_log(rf'worker process {victim} exited on signal 9')
+    assert s.wait_log(r'\[alert\].*worker process \d+ is started again in 2 s: it has ended too often')
+    assert s.get('/who').body == b'a'
+    assert s.stop() == 0
+
+
+def test_workers_are_confined(server):
+    """no_new_privs and a system call filter; off when asked for."""
+    def state(s):
+        with open(f'/proc/{s.workers_pids()[0]}/status') as file:
+            fields = dict(line.rstrip('\n').split(':\t', 1) for line in file if ':\t' in line)
+        return fields['NoNewPrivs'], fields['Seccomp']
+    s = server(SITE % 'a')
+    assert s.get('/who').body == b'a'
+    assert state(s) == ('1', '2')
+    t = server(SITE % 'a', main='worker_sandbox off;')
+    assert t.get('/who').body == b'a'
+    assert state(t)[1] != '2'

@@ -232,3 +232,28 @@ def test_truncated_while_served(server):
     rest = client.rest()
     assert len(rest) < 32 << 20
     assert s.get('/a.bin').body == path.read_bytes()
+
+
+@pytest.mark.parametrize('field,status', [(('If-Match', '"x"'), 412), (('Range', 'bytes=5000-'), 416)])
+def test_refused_responses_go_through_error_page(server, protocol, field, status):
+    """412 and 416 are errors like others: built-in page with the server's name, error_page with and without its own status."""
+    site = 'root @DIR@/www; add_header X-Always y always; add_header X-Fine z; expires 1h;'
+    s = server(f'''server {{ listen @SOCK@; {site}
+        location /own/ {{ error_page {status} /page.html; }}
+        location /other/ {{ error_page {status} =200 /page.html; }}
+        location /named/ {{ error_page {status} = @named; }}
+        location @named {{ return 202 named; }} }}''')
+    for name in ('f', 'own/f', 'other/f', 'named/f'):
+        s.file(name, b'x' * 1000)
+    s.file('page.html', b'the page')
+    s.file('never')
+    r = s.get('/f', protocol, headers=[field])
+    assert r.status == status and f'{status} '.encode() in r.body and b'corehttpd' in r.body
+    assert r.all('x-always') == ['y'] and r['x-fine'] is None and r['etag'] is None and r['cache-control'] is None
+    assert r['content-range'] == ('bytes */1000' if status == 416 else None)
+    r = s.get('/own/f', protocol, headers=[field])
+    assert (r.status, r.body) == (status, b'the page') and r.all('x-always') == ['y']
+    r = s.get('/other/f', protocol, headers=[field])
+    assert (r.status, r.body) == (200, b'the page')
+    r = s.get('/named/f', protocol, headers=[field])
+    assert (r.status, r.body) == (202, b'named')

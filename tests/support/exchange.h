@@ -132,7 +132,7 @@ class FixedSite final : public http::SiteSelector {
   }
 };
 
-// Answers errors with the status and the reason as text.
+// Answers errors with the status alone.
 class PlainErrors final : public http::ErrorResponder {
  public:
   std::vector<std::uint16_t> statuses;

@@ -36,6 +36,7 @@ PLANTED = {
                    'handlers may not include proto'),
     'liburing': ({'src/http/y.cc': '#include <liburing.h>\n'}, 'liburing.h is confined'),
     'nghttp2': ({'src/proto/h1/y.cc': '#include <nghttp2/nghttp2.h>\n'}, 'nghttp2/nghttp2.h is confined'),
+    'seccomp': ({'src/http/y.cc': '#include <seccomp.h>\n'}, 'seccomp.h is confined'),
     'pcre2': ({'src/http/y.cc': '#include <pcre2.h>\n'}, 'pcre2.h is confined'),
     'column': ({'src/http/y.cc': '// ' + 'x' * 98 + '\n'}, '101 columns'),
     'file': ({'src/http/y.cc': '\n' * 601}, '601 lines'),

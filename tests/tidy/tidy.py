@@ -19,6 +19,7 @@ CONFINED = [
     (re.compile(r'^nghttp2/'), ['proto/h2']),
     (re.compile(r'^(ngtcp2|nghttp3)/'), ['proto/h3', 'tls/quic']),
     (re.compile(r'^pcre2'), ['expr/']),
+    (re.compile(r'^(seccomp\.h|linux/landlock)'), ['server/']),
     (re.compile(r'^ares'), ['upstream/']),
     (re.compile(r'^(zlib|brotli/|zstd|libdeflate|zopfli)'), ['transform/', 'helper/']),
 ]

@@ -69,7 +69,4 @@ class Diagnostics {
   std::size_t others_ = 0;  // Warnings and notices.
 };
 
-// Appends text as a JSON string; bytes that are not UTF-8 become U+FFFD.
-void append_json(std::string& out, std::string_view text);
-
 }  // namespace corehttpd::conf

@@ -140,6 +140,12 @@ class Exchange final : public LogContext {
   // Sends the response head in response() and body (nullptr: none) through the transforms. Once per
   // exchange.
   void respond(BodySource* body);
+  // For a transform, within respond(): the response must not go out (412, 416). Its body is
+  // cancelled and the exchange fails with status at the end of the turn, through error_page.
+  // fields: what the error's response carries besides. Once per exchange; refused() says whether it
+  // has happened, so that an error page is not judged again.
+  void refuse(std::uint16_t status, FieldList fields = {});
+  bool refused() const { return refused_ != 0; }
   // Prepares an internal redirect; the step then returns StepOutcome::redirect() (or resumes with
   // it). "@name" goes to a named location. uri and args must live in the arena. Method stays unless
   // changed with set_method().
@@ -220,6 +226,7 @@ class Exchange final : public LogContext {
   StepOutcome next_step();
   bool count_uri_change();
   void fail(std::uint16_t status);
+  void give_way(BodySource* body);
   void abort_hooks(const Error& error);
   void finish();
 
@@ -255,6 +262,7 @@ class Exchange final : public LogContext {
     kAnswered
   } stage_ = Stage::kNew;
   std::uint16_t error_status_ = 0;
+  std::uint16_t refused_ = 0;
   std::uint8_t uri_changes_ = 0;
   bool ends_with_client_ = false, internal_ = false, head_sent_ = false, finished_ = false,
        suspended_ = false, complete_ = false;

@@ -70,7 +70,7 @@ int on_frame_sent(nghttp2_session*, const nghttp2_frame* frame, void* user_data)
   return connection_of(user_data).on_frame_sent(*frame);
 }
 
-int send_data(nghttp2_session*, nghttp2_frame* frame, const std::uint8_t* header,
+int send_data(nghttp2_session*, [[maybe_unused]] nghttp2_frame* frame, const std::uint8_t* header,
               std::size_t length, nghttp2_data_source*, void* user_data) {
   CORE_DCHECK(frame->data.padlen == 0);  // We never ask for padding.
   return connection_of(user_data).on_data_frame(header, length);

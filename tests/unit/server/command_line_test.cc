@@ -58,8 +58,12 @@ TEST(CommandLine, EveryRowIsUnderstoodInEverySpelling) {
       if (option.flag == &CommandLine::json) words.insert(words.begin(), "-t");
       SCOPED_TRACE(words.back());
       const CommandLine line = right(words);
-      if (option.action != Action::kServe) EXPECT_EQ(line.action, option.action);
-      if (option.flag != nullptr) EXPECT_TRUE(line.*option.flag);
+      if (option.action != Action::kServe) {
+        EXPECT_EQ(line.action, option.action);
+      }
+      if (option.flag != nullptr) {
+        EXPECT_TRUE(line.*option.flag);
+      }
       if (option.value == &CommandLine::prefix) {
         EXPECT_EQ(line.prefix, "/x/");
       } else if (option.value != nullptr) {

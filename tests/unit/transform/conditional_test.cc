@@ -60,14 +60,13 @@ TEST_F(ConditionalTest, Statuses) {
   EXPECT_EQ(status({{"If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:37 GMT"}}), 200);
 }
 
-TEST_F(ConditionalTest, FailedPreconditionHasAPageAndNoValidators) {
+TEST_F(ConditionalTest, FailedPreconditionIsAnErrorWithoutValidators) {
   TestRequest request(site.services(), "GET", "/f.txt", {{"If-Match", "\"other\""}});
   request.run();
   EXPECT_EQ(request.transport.status, 412);
   EXPECT_EQ(request.transport.etag, "");
   EXPECT_EQ(request.transport.last_modified, -1);
   EXPECT_EQ(request.transport.content_length, request.transport.body.size());
-  EXPECT_NE(request.transport.body.find("412 Precondition Failed"), std::string::npos);
   EXPECT_EQ(request.transport.field("X-Other"), "");  // add_header without always.
 }
 

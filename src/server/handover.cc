@@ -1,0 +1,112 @@
+// The part of the master that lets a new binary take its place (USR2), and that takes the place of
+// an older one.
+#include <unistd.h>
+
+#include <csignal>
+
+#include "corehttpd/base/log.h"
+#include "corehttpd/route/tree.h"
+#include "server/master.h"
+
+namespace corehttpd::server {
+
+void Master::start_upgrade() {
+  if (upgrade_.running()) return;  // Its outcome answers this request too.
+  if (!ready_ || pending_ != nullptr || settling_since_ms_ || !make_room()) {
+    upgrade_again_ = true;
+    return;
+  }
+  std::uint32_t alive = 0;
+  for (const auto& generation : generations_) {
+    if (generation->state != Generation::State::kEnded) ++alive;
+  }
+  Inheritance inheritance;
+  inheritance.listeners = sockets_.all();
+  inheritance.elders = elders_;
+  inheritance.counters = counters_segment_.fd();
+  inheritance.generation = generation_number_;
+  // As nginx names it; the pid file itself is ours until the new master is ready.
+  if (auto written = write_pid_file(pid_path_ + kOldPidEnding); !written) {
+    log_errno(nullptr, LogLevel::kAlert, written.error().detail, "{} of \"{}{}\" failed",
+              written.error().context, pid_path_, kOldPidEnding);
+  }
+  log(nullptr, LogLevel::kNotice, "starting new binary \"{}\"", invocation_.executable);
+  auto started =
+      upgrade_.start(invocation_, std::move(inheritance), alive, original_, clock_.now_ms());
+  if (!started) {
+    log_errno(nullptr, LogLevel::kAlert, started.error().detail, "{} failed",
+              started.error().context);
+    finish_upgrade(false, started.error().context);
+  }
+}
+
+void Master::check_upgrade() {
+  if (!upgrade_.running() || handed_over_ || !upgrade_.ready(clock_.now_ms())) return;
+  log(nullptr, LogLevel::kNotice, "new binary process {} serves, this one ends gracefully",
+      upgrade_.pid());
+  handed_over_ = true;
+  settling_since_ms_ = clock_.now_ms();
+  // What the successor has taken over is no longer ours to remove or to speak for.
+  service_.hand_over();
+  sockets_.disown();
+  stop(SIGQUIT);
+}
+
+void Master::on_upgrade_end(int status) {
+  if (handed_over_) {
+    // Its master is the service manager's business; we only have its body.
+    log(nullptr, LogLevel::kAlert, "new binary process {} {}", upgrade_.pid(),
+        cause_of_end(status));
+    upgrade_.forget();
+    return;
+  }
+  const pid_t pid = upgrade_.pid();
+  const std::string reason = upgrade_.ended(status);
+  log(nullptr, LogLevel::kAlert, "new binary process {} did not come up: {}; the old one goes on",
+      pid, reason);
+  finish_upgrade(false, reason);
+}
+
+void Master::finish_upgrade(bool taken, const std::string& reason) {
+  last_upgrade_ = {::time(nullptr), taken, reason};
+  if (!taken) ::unlink((pid_path_ + kOldPidEnding).c_str());
+  for (std::uint64_t client : std::exchange(upgrade_clients_, {}))
+    control_.answer(client, taken ? "ok\n" : "failed: " + reason + "\n");
+}
+
+// What is asked of us before we can do it.
+void Master::catch_up() {
+  if (stopping_ || !ready_ || pending_ != nullptr || settling_since_ms_) return;
+  if (std::exchange(reload_again_, false)) reload();
+  if (std::exchange(upgrade_again_, false)) start_upgrade();
+}
+
+// Pid file and control socket, at pid_path_.
+Result<> Master::show_up() {
+  if (auto written = write_pid_file(pid_path_); !written) {
+    log_errno(nullptr, LogLevel::kEmerg, written.error().detail, "{} of \"{}\" failed",
+              written.error().context, pid_path_);
+    return written;
+  }
+  // Without it everything works but the questions and answers of the command line.
+  if (auto opened = control_.open(control_path(pid_path_)); !opened) {
+    log_errno(nullptr, LogLevel::kWarn, opened.error().detail, "{} \"{}\" cannot be opened",
+              opened.error().context, control_path(pid_path_));
+  }
+  return {};
+}
+
+// The workers are ready: from here on this master is the service.
+void Master::take_over() {
+  ready_ = true;
+  current_->state = Generation::State::kServing;
+  if (inherited_) {
+    sockets_.own();
+    sockets_.keep_only(current_->configuration->object<route::Tree>()->listeners());
+    [[maybe_unused]] auto shown = show_up();
+  }
+  service_.ready(status_line(status_facts()), inherited_.has_value());
+  if (inherited_) report_to_elder(inherited_->ready, "ready");
+}
+
+}  // namespace corehttpd::server

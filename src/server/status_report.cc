@@ -1,0 +1,173 @@
+#include "server/status_report.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "corehttpd/base/text.h"
+
+namespace corehttpd::server {
+namespace {
+
+std::string local_time(std::time_t at) {
+  tm parts{};
+  ::localtime_r(&at, &parts);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", parts);
+}
+
+// "3 d 4 h", "12 min", "5 s": two units at most.
+std::string duration(std::int64_t seconds) {
+  const std::int64_t days = seconds / 86400, hours = seconds / 3600 % 24;
+  const std::int64_t minutes = seconds / 60 % 60;
+  if (days > 0) return fmt::format("{} d {} h", days, hours);
+  if (hours > 0) return fmt::format("{} h {} min", hours, minutes);
+  if (minutes > 0) return fmt::format("{} min", minutes);
+  return fmt::format("{} s", std::max<std::int64_t>(seconds, 0));
+}
+
+std::string outcome_text(const Outcome& outcome) {
+  if (outcome.at == 0) return "none";
+  return local_time(outcome.at) + (outcome.taken ? ", taken" : ", refused: " + outcome.reason);
+}
+
+std::string json(std::string_view value) {
+  std::string out;
+  text::append_json_string(out, value);
+  return out;
+}
+
+std::string outcome_json(const Outcome& outcome) {
+  if (outcome.at == 0) return "null";
+  return fmt::format(R"({{"time":{},"result":"{}","reason":{}}})", outcome.at,
+                     outcome.taken ? "taken" : "refused", json(outcome.reason));
+}
+
+std::string generation_json(const StatusFacts::Generation& generation, std::time_t now) {
+  std::string workers;
+  for (const auto& worker : generation.workers) {
+    workers +=
+        fmt::format(R"({}{{"pid":{},"ready":{},"age_seconds":{}}})", workers.empty() ? "" : ",",
+                    worker.pid, worker.ready, worker.age_seconds);
+  }
+  return fmt::format(R"({{"number":{},"state":"{}","started":{},"age_seconds":{},"workers":[{}]}})",
+                     generation.number, generation.state, generation.started_at,
+                     now - generation.started_at, workers);
+}
+
+std::string counters_json(const http::Counters::Snapshot& c) {
+  return fmt::format(R"({{"accepted":{},"handled":{},"requests":{},)"
+                     R"("active":{},"reading":{},"writing":{},"waiting":{}}})",
+                     c.accepts, c.handled, c.requests, c.active, c.reading, c.writing, c.waiting);
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+std::string status_text(const StatusFacts& facts) {
+  std::string out =
+      fmt::format("corehttpd/{}, master process {}, up {}\nconfiguration {}\n", CORE_VERSION,
+                  facts.master, duration(facts.now - facts.started_at), facts.configuration);
+  for (const auto& generation : facts.generations) {
+    out += fmt::format("generation {}: {} since {} ({}), {} worker{}:", generation.number,
+                       generation.state, local_time(generation.started_at),
+                       duration(facts.now - generation.started_at), generation.workers.size(),
+                       generation.workers.size() == 1 ? "" : "s");
+    for (const auto& worker : generation.workers)
+      out += fmt::format(" {}{}", worker.pid, worker.ready ? "" : " (starting)");
+    out += '\n';
+  }
+  if (facts.older_masters > 0)
+    out += fmt::format("older masters that still drain: {}\n", facts.older_masters);
+  const auto& c = facts.counters;
+  out += fmt::format(
+      "connections {} active ({} reading, {} writing, {} waiting), {} accepted, {} requests\n",
+      c.active, c.reading, c.writing, c.waiting, c.accepts, c.requests);
+  out += "last reload: " + outcome_text(facts.last_reload) + '\n';
+  out += "last upgrade: " + outcome_text(facts.last_upgrade) + '\n';
+  out += facts.degraded.empty() ? "sites degraded: none\n" : "sites degraded:\n";
+  for (const auto& site : facts.degraded)
+    out += fmt::format("  {}: {} in {}:{}\n", site.name, site.reason, site.file, site.line);
+  out += "libraries:";
+  for (const LoadedLibrary& library : loaded_libraries())
+    out += fmt::format(" {}{}", library.name, library.replaced ? " (replaced on disk)" : "");
+  out += '\n';
+  return out;
+}
+
+std::string status_json(const StatusFacts& facts) {
+  std::string generations, degraded, libraries;
+  for (const auto& generation : facts.generations)
+    generations += (generations.empty() ? "" : ",") + generation_json(generation, facts.now);
+  for (const auto& site : facts.degraded) {
+    degraded += fmt::format(R"({}{{"name":{},"reason":{},"file":{},"line":{}}})",
+                            degraded.empty() ? "" : ",", json(site.name), json(site.reason),
+                            json(site.file), site.line);
+  }
+  for (const LoadedLibrary& library : loaded_libraries()) {
+    libraries += fmt::format(R"({}{{"name":{},"replaced":{}}})", libraries.empty() ? "" : ",",
+                             json(library.name), library.replaced);
+  }
+  return fmt::format(
+      R"({{"version":"{}","master":{},"started":{},"age_seconds":{},"configuration":{},)"
+      R"("generation":{},"generations":[{}],"older_masters":{},"connections":{},)"
+      R"("last_reload":{},"last_upgrade":{},"sites_degraded":[{}],"libraries":[{}]}})"
+      "\n",
+      CORE_VERSION, facts.master, facts.started_at, facts.now - facts.started_at,
+      json(facts.configuration), facts.generation, generations, facts.older_masters,
+      counters_json(facts.counters), outcome_json(facts.last_reload),
+      outcome_json(facts.last_upgrade), degraded, libraries);
+}
+
+std::string status_line(const StatusFacts& facts) {
+  std::size_t workers = 0;
+  for (const auto& generation : facts.generations) {
+    if (generation.number == facts.generation) workers = generation.workers.size();
+  }
+  std::string out = fmt::format("generation {}, {} workers", facts.generation, workers);
+  if (!facts.degraded.empty()) out += fmt::format(", {} sites degraded", facts.degraded.size());
+  if (facts.last_reload.at != 0 && !facts.last_reload.taken)
+    out += "; last reload refused: " + facts.last_reload.reason;
+  std::replace(out.begin(), out.end(), '\n', ' ');
+  return out;
+}
+
+// From the map of the process: its device and inode tell whether the file has been replaced.
+std::vector<LoadedLibrary> loaded_libraries() {
+  std::vector<LoadedLibrary> out;
+  std::FILE* maps = std::fopen("/proc/self/maps", "re");
+  if (maps == nullptr) return out;
+  char line[PATH_MAX + 128];
+  while (std::fgets(line, sizeof(line), maps) != nullptr) {
+    unsigned int major_number = 0, minor_number = 0;
+    unsigned long inode = 0;
+    char path[PATH_MAX] = {};
+    if (std::sscanf(line, "%*s %*s %*s %x:%x %lu %4095[^\n]", &major_number, &minor_number, &inode,
+                    path) != 4 ||
+        std::strstr(path, ".so") == nullptr)
+      continue;
+    std::string name(path);
+    constexpr std::string_view kDeleted = " (deleted)";
+    bool replaced = name.ends_with(kDeleted);
+    if (replaced) name.resize(name.size() - kDeleted.size());
+    struct stat now {};
+    if (!replaced) {
+      // An overlay's map tells another device than stat(2), so the inode alone decides.
+      replaced = ::stat(name.c_str(), &now) == 0 && now.st_ino != inode;
+    }
+    name = base_name(name);
+    const bool known =
+        std::any_of(out.begin(), out.end(), [&](const LoadedLibrary& l) { return l.name == name; });
+    if (!known) out.push_back({name, replaced});
+  }
+  std::fclose(maps);
+  return out;
+}
+
+}  // namespace corehttpd::server
