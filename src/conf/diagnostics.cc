@@ -95,8 +95,9 @@ void Diagnostics::add(Diagnostic diagnostic) {
 }
 
 void Diagnostics::add(Severity severity, const Position& at, std::string message, std::string help,
-                      std::size_t width) {
+                      std::size_t width, bool degrades) {
   Diagnostic d;
+  d.degrades = degrades;
   d.severity = severity;
   d.file = at.file;
   d.line = at.line;
@@ -145,9 +146,9 @@ std::string Diagnostics::format(const Diagnostic& d) const {
 std::string Diagnostics::format_all() const {
   std::string out;
   for (const Diagnostic& d : all_) out.append(format(d)).append("\n");
-  if (const std::size_t dropped = errors_ + others_ - all_.size(); dropped > 0) {
+  if (dropped() > 0) {
     fmt::format_to(std::back_inserter(out), "corehttpd: [notice] {} more messages not shown\n",
-                   dropped);
+                   dropped());
   }
   return out;
 }
@@ -161,9 +162,9 @@ std::string Diagnostics::format_json() const {
     fmt::format_to(std::back_inserter(out), R"(,"line":{},"column":{},"width":{},"message":)",
                    d.line, d.column, d.width);
     append_json_string(out, d.message);
-    out.append(R"(,"help":)");
+    out.append(R"(,"hint":)");
     append_json_string(out, d.help);
-    out.append(R"(,"source":)");
+    out.append(R"(,"text":)");
     append_json_string(out, d.source_line);
     out.append("}");
   }
