@@ -1,7 +1,7 @@
 // access_log and open_log_file_cache as directives (nginx: ngx_http_log_module).
-#include "corehttpd/conf/compiler.h"
-
 #include <fmt/format.h>
+
+#include "corehttpd/conf/compiler.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/route/tree.h"
 #include "handlers/log_settings.h"
