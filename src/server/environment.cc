@@ -77,9 +77,7 @@ std::string check_environment(const conf::Configuration& configuration) {
   if (!identity) return std::string(identity.error().context) + " failed: no such user or group";
   std::string failed;
   auto* files = configuration.object<http::LogFiles>();
-  if (auto opened = open_logs(*files, *identity, failed); !opened) {
-    return describe_failure("open() \"" + failed + "\"", opened.error());
-  }
+  if (std::string problem = open_logs(*files, *identity); !problem.empty()) return problem;
   close_logs(*files);
   if (auto bound = test_listeners(configuration.object<route::Tree>()->listeners(), failed);
       !bound) {

@@ -9,6 +9,7 @@
 #include "server/config_test.h"
 #include "server/control.h"
 #include "server/environment.h"
+#include "server/import/import.h"
 #include "server/manual.h"
 #include "server/master.h"
 #include "server/modules.h"
@@ -85,6 +86,7 @@ int send_signal(const CommandLine& line) {
 
 int main(int argc, char** argv) {
   open_standard_descriptors();
+  if (argc > 1 && std::strcmp(argv[1], "import-nginx") == 0) return importer::run(argc, argv);
   Invocation invocation = remember_invocation(argc, argv);
   init_title(argc, argv);
   auto line = parse_command_line(argc, argv);

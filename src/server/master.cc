@@ -79,7 +79,7 @@ bool Master::load_first() {
     std::fprintf(stderr, "corehttpd: [emerg] %s\n", message.c_str());
     return fail_start(message);
   }
-  set_process_log(process_log_of(*configuration));
+  install_process_log(*configuration);
   log_degraded(*configuration);
   current_ = &start_generation(std::move(configuration), identity);
   return create_counters() || fail_start("no shared memory for the counters");
@@ -101,10 +101,8 @@ bool Master::prepare(conf::Configuration& configuration, Identity& identity, std
   identity = *resolved;
   std::string failed;
   auto* files = configuration.object<http::LogFiles>();
-  if (auto opened = open_logs(*files, identity, failed); !opened) {
-    message = describe_failure("open() \"" + failed + "\"", opened.error());
-    return false;
-  }
+  message = open_logs(*files, identity);
+  if (!message.empty()) return false;
   if (auto made = make_temp_directories(configuration, identity, failed); !made) {
     message = describe_failure("mkdir() \"" + failed + "\"", made.error());
     close_logs(*files);
@@ -203,6 +201,7 @@ void Master::turn() {
   respawn_due();
   drop_ended();
   catch_up();
+  flush_folded_log(false);
   service_.keep_alive(clock_.now_ms());
 }
 
@@ -279,6 +278,7 @@ int Master::end() {
   }
   sockets_.close_all();
   log(nullptr, LogLevel::kNotice, "exit");
+  flush_folded_log(true);
   return exit_status_;
 }
 

@@ -9,9 +9,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <vector>
 
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/conf/values.h"
+#include "corehttpd/http/log_files.h"
+#include "corehttpd/io/socket.h"
 
 namespace corehttpd::server {
 namespace {
@@ -110,6 +113,24 @@ bool set_worker_connections(const Setting& s) {
   return true;
 }
 
+struct DebugClients {
+  std::vector<IpNetwork> networks;
+};
+
+bool set_debug_connection(const Setting& s) {
+  auto network = IpNetwork::parse(s.word(0));
+  if (!network && s.word(0).find('/') == std::string_view::npos) {
+    // A name; its first address, as it is now.
+    if (const auto address = io::resolve(s.word(0), 1))
+      network = IpNetwork::of(IpAddress::from_sockaddr(address->get()));
+    if (!network) return s.fail(0, "host not found in debug_connection \"{}\"", s.word(0));
+  }
+  if (!network) return s.fail(0, "invalid network \"{}\" in debug_connection", s.word(0));
+  s.compiler.object_or_make<DebugClients>().networks.push_back(*network);
+  s.compiler.object_or_make<http::LogFiles>().note_level(LogLevel::kDebug);
+  return true;
+}
+
 constexpr Directive kDirectives[] = {
     {.name = "daemon",
      .contexts = Context::kMain,
@@ -117,6 +138,13 @@ constexpr Directive kDirectives[] = {
      .set = conf::set_flag<&S::daemon>,
      .default_value = "on",
      .doc = "Whether the server becomes a background process."},
+    {.name = "debug_connection",
+     .contexts = Context::kEvents,
+     .syntax = "address | CIDR | unix:",
+     .set = set_debug_connection,
+     .inherit = conf::Inherit::kAppend,
+     .doc = "Clients for whose connections everything down to debug is logged, whatever the levels "
+            "of error_log are. May be given several times."},
     {.name = "env",
      .contexts = Context::kMain,
      .syntax = "variable[=value]",
@@ -219,6 +247,12 @@ double cgroup_cpus() {
 const conf::Module& server_module() {
   static constexpr conf::Module kModule = conf::module<ServerSettings>("server", kDirectives);
   return kModule;
+}
+
+std::span<const IpNetwork> debug_clients(const conf::Configuration& configuration) {
+  const auto* clients = configuration.object<DebugClients>();
+  if (clients == nullptr) return {};
+  return clients->networks;
 }
 
 std::uint32_t available_cpus() {

@@ -59,7 +59,7 @@ SimServer::SimServer(const io::SimOptions& options)
       configuration_(load(directory_.path())),
       segment_(make_segment()),
       counters_(segment_),
-      access_log_(loop_, *configuration_->object<http::LogFiles>()),
+      access_log_(loop_, *configuration_),
       watched_log_(access_log_),
       files_(std::make_unique<assets::FileLookup>(loop_.clock())),
       services_{.loop = loop_,
