@@ -2,7 +2,9 @@
 """Thousands of sites: how long reading them takes and what they cost, corehttpd beside nginx.
 
     bench/sites.py write DIRECTORY [SITES]          writes the configuration and the sites' folders
-    bench/sites.py measure [SITES] [--nginx ROOT]   writes them to a temporary folder, measures, prints Markdown
+    bench/sites.py measure [SITES] [--nginx ROOT] [--write]
+                                                    writes them to a temporary folder, measures, prints Markdown; --write puts it
+                                                    into bench/results/sites.md
 
 Each site is what a hosting box has: two names, a root, index, try_files, a PHP location, long-lived static files, hidden
 files kept in, error pages, logs of its own. ROOT is a Debian root with nginx in it (bench/run makes one); it runs there by chroot.
@@ -20,6 +22,7 @@ import time
 from pathlib import Path
 
 BINARY = Path(os.environ.get('COREHTTPD', Path(__file__).resolve().parents[1] / 'build/release/corehttpd'))
+RESULTS = Path(__file__).resolve().parent / 'results/sites.md'
 DEADLINE = 120
 
 MAIN = '''daemon off;
@@ -95,7 +98,7 @@ def write(directory, sites, logs=50):
 
 
 def timed(command):
-    """(seconds, peak resident KiB) of a command that has to succeed."""
+    """(seconds, processor seconds, peak resident KiB) of a command that has to succeed."""
     started = time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     said = child.stderr.read()
@@ -103,7 +106,7 @@ def timed(command):
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
         sys.exit(f'{command} failed:\n{said.decode()[-2000:]}')
-    return time.monotonic() - started, usage.ru_maxrss
+    return time.monotonic() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
 
 
 def answer(path, host):
@@ -149,33 +152,48 @@ def started(command, socket_path, host, expected):
         child.wait(DEADLINE)
 
 
+def measure_one(command, root, count, runs):
+    """What one server needs for count sites: the best time of several runs, the largest memory."""
+    inside = f'/tmp/sites-{os.getpid()}-{count}'
+    outside = Path(root + inside)
+    write_at(outside, inside, count)
+    config, last = f'{inside}/main.conf', name_of(count - 1)
+    try:
+        tests = [timed([*command, '-t', '-c', config]) for _ in range(runs)]
+        starts = [started([*command, '-c', config], outside / 'web.sock', last, f'this is {last}'.encode()) for _ in range(runs)]
+    finally:
+        shutil.rmtree(outside, ignore_errors=True)
+    return {'test': min(t[0] for t in tests), 'cpu': min(t[1] for t in tests), 'rss': max(t[2] for t in tests),
+            'start': min(s[0] for s in starts), 'pss': max(s[1] for s in starts), 'workers': starts[0][2]}
+
+
+def version(command):
+    return subprocess.run([*command, '-v'], capture_output=True, text=True).stderr.strip().split(': ', 1)[-1]
+
+
 def measure(sites, nginx_root, runs=5):
+    """The report, in Markdown."""
     servers = [('corehttpd', [str(BINARY)], '')]
     if nginx_root:
         servers.append(('nginx', ['chroot', str(nginx_root), '/usr/sbin/nginx'], str(nginx_root)))
+    load = os.getloadavg()[0]
     rows = []
     for name, command, root in servers:
-        made = {}
-        for count in (1, sites):
-            inside = f'/tmp/sites-{os.getpid()}-{count}'
-            outside = Path(root + inside)
-            write_at(outside, inside, count)
-            try:
-                test = [*command, '-t', '-c', f'{inside}/main.conf']
-                results = [timed(test) for _ in range(runs)]
-                start = [started([*command, '-c', f'{inside}/main.conf'], outside / 'web.sock', name_of(count - 1),
-                                 f'this is {name_of(count - 1)}'.encode()) for _ in range(runs)]
-                made[count] = (min(r[0] for r in results), max(r[1] for r in results), min(s[0] for s in start),
-                               max(s[1] for s in start), start[0][2])
-            finally:
-                shutil.rmtree(outside, ignore_errors=True)
-        one, many = made[1], made[sites]
-        rows.append((name, many[0], many[1] / 1024, (many[1] - one[1]) / (sites - 1), many[2], many[3] / 1024, (many[3] - one[3]) / (sites - 1),
-                     many[4]))
-    print(f'| server | `-t`, s | peak RSS of `-t`, MiB | per site, KiB | start to first answer, s | all processes, MiB (Pss) | per site, KiB | workers |')
-    print('|---|---|---|---|---|---|---|---|')
-    for row in rows:
-        print('| {} | {:.2f} | {:.1f} | {:.1f} | {:.2f} | {:.1f} | {:.1f} | {} |'.format(*row))
+        one = measure_one(command, root, 1, runs)
+        many = measure_one(command, root, sites, runs)
+        per_site = {key: (many[key] - one[key]) / (sites - 1) for key in ('rss', 'pss')}
+        rows.append('| {} | {:.2f} | {:.2f} | {:.1f} | {:.1f} | {:.2f} | {:.1f} | {:.1f} |'.format(
+            name, many['test'], many['cpu'], many['rss'] / 1024, per_site['rss'], many['start'], many['pss'] / 1024, per_site['pss']))
+    versions = '; '.join(f'{name}: {version(command)}' for name, command, _ in servers)
+    return f'''# {sites} sites
+
+`bench/sites.py measure {sites}` on kernel {os.uname().release}, {os.cpu_count()} CPUs, load average {load:.1f} when it began. {versions}. Each site has two names, a
+root, try_files, a PHP location, static files, error pages and a log (shared by every fiftieth site); see the script. Best time of {runs} runs,
+largest memory; per site: what {sites} sites need more than one, divided by {sites - 1}. Processor time is what the machine's other work does not change.
+
+| server | `-t`, s | processor time of `-t`, s | peak RSS of `-t`, MiB | per site, KiB | start to first answer, s | master and 2 workers, MiB (Pss) | per site, KiB |
+|---|---|---|---|---|---|---|---|
+''' + '\n'.join(rows) + '\n'
 
 
 def write_at(outside, inside, count):
@@ -191,12 +209,16 @@ def main():
     parser.add_argument('action', choices=['write', 'measure'])
     parser.add_argument('words', nargs='*')
     parser.add_argument('--nginx', help='a Debian root with nginx in it')
+    parser.add_argument('--write', action='store_true', help='into bench/results/sites.md')
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     if options.action == 'write':
         print(write(options.words[0], int(options.words[1]) if len(options.words) > 1 else 2000))
     else:
-        measure(int(options.words[0]) if options.words else 2000, options.nginx)
+        report = measure(int(options.words[0]) if options.words else 2000, options.nginx)
+        print(report, end='')
+        if options.write:
+            RESULTS.write_text(report)
 
 
 if __name__ == '__main__':

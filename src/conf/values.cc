@@ -123,16 +123,14 @@ bool read_time(const Setting& s, std::size_t word, Milliseconds& out) {
 bool read_number(const Setting& s, std::size_t word, std::uint64_t min, std::uint64_t max,
                  std::uint64_t& out) {
   const auto value = parse_number(s.word(word));
-  const auto help = [&] {
-    return max >= INT32_MAX ? fmt::format("a number is a whole number from {}", min)
-                            : fmt::format("a number is a whole number from {} to {}", min, max);
-  };
   if (!value) {
-    return s.fail_text(word, fmt::format("\"{}\" directive invalid number", s.name()), help());
+    return s.fail_text(word, fmt::format("\"{}\" directive invalid number", s.name()),
+                       max >= INT32_MAX
+                           ? fmt::format("it takes a whole number from {}", min)
+                           : fmt::format("it takes a whole number from {} to {}", min, max));
   }
   if (*value < min || *value > max) {
-    return s.fail_text(word, fmt::format("value must be between {} and {}", min, max),
-                       fmt::format("this is the value of \"{}\"", s.name()));
+    return s.fail(word, "value must be between {} and {}", min, max);
   }
   out = *value;
   return true;

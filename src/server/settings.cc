@@ -32,6 +32,10 @@ bool set_worker_processes(const Setting& s) {
     return true;
   }
   std::uint64_t value = 0;
+  if (!conf::parse_number(s.word(0))) {
+    return s.fail_text(0, fmt::format("\"{}\" directive invalid number", s.name()),
+                       "it takes a whole number from 1 to 1024, or auto");
+  }
   if (!conf::read_number(s, 0, 1, 1024, value)) return false;
   settings.worker_processes = static_cast<std::uint32_t>(value);
   return true;

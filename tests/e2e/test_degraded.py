@@ -168,3 +168,17 @@ def test_reload_that_would_degrade_a_healthy_site_is_refused(server):
     s.write_config(TLS + '\n' + SITES)
     s.process.send_signal(signal.SIGHUP)
     s.wait_log('site "bad" is healthy now and would be degraded: host not found')
+
+
+def test_status_names_degraded_sites(server):
+    s = server(SITES)
+    done = subprocess.run(s.command('--status', '--json'), capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+    [fault] = json.loads(done.stdout)['sites_degraded']
+    assert fault['name'] == 'bad' and fault['reason'] == 'host not found in upstream "no-such-host.invalid:9000"' and fault['line'] > 0
+    done = subprocess.run(s.command('-s', 'reload'), capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+    # What refuses a reload is what "-s reload" says.
+    s.write_config(SITES.replace('return 200 good', 'fastcgi_pass no-such-host.invalid:1'))
+    done = subprocess.run(s.command('-s', 'reload'), capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 1 and 'site "good" is healthy now and would be degraded: host not found' in done.stderr
