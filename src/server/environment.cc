@@ -9,6 +9,7 @@
 #include "corehttpd/base/log.h"
 #include "corehttpd/conf/reference.h"
 #include "corehttpd/route/tree.h"
+#include "corehttpd/tls/library.h"
 #include "server/listeners.h"
 #include "server/log_opening.h"
 #include "server/modules.h"
@@ -35,6 +36,15 @@ std::string shipped_directory() {
   }
   return kInstalled;
 }
+
+// The nginx whose documentation we follow; tools compare it with the version that they need.
+constexpr const char* kNginxVersion = "1.26.3";
+constexpr const char* kConfigureLine =
+    "configure arguments: --prefix=/usr/share/corehttpd "
+    "--conf-path=/etc/corehttpd/corehttpd.conf --error-log-path=/var/log/corehttpd/error.log "
+    "--http-log-path=/var/log/corehttpd/access.log --pid-path=/run/corehttpd.pid "
+    "--with-http_ssl_module --with-http_v2_module --with-http_auth_request_module "
+    "--with-http_stub_status_module --with-pcre-jit";
 
 }  // namespace
 
@@ -97,13 +107,14 @@ void log_diagnostics(const conf::Diagnostics& diagnostics) {
   }
 }
 
-const char* configure_line() {
-  return "configure arguments: --prefix=/usr/share/corehttpd "
-         "--conf-path=/etc/corehttpd/corehttpd.conf "
-         "--error-log-path=/var/log/corehttpd/error.log "
-         "--http-log-path=/var/log/corehttpd/access.log "
-         "--pid-path=/run/corehttpd.pid --with-http_v2_module --with-http_auth_request_module "
-         "--with-http_stub_status_module --with-pcre-jit";
+std::string compatible_version() {
+  std::string out = "nginx version: nginx/";
+  out += kNginxVersion;
+  out += " (compatible; corehttpd/" CORE_VERSION ")\nbuilt by gcc " __VERSION__ "\n";
+  if (const char* library = tls::library_at_build(); *library != '\0') {
+    out += std::string("built with ") + library + "\nTLS SNI support enabled\n";
+  }
+  return out + kConfigureLine + "\n";
 }
 
 int describe(const std::string& directive) {

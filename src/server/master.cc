@@ -15,6 +15,7 @@
 #include "corehttpd/http/log_files.h"
 #include "corehttpd/route/tree.h"
 #include "server/channel.h"
+#include "server/degraded.h"
 #include "server/environment.h"
 #include "server/log_opening.h"
 #include "server/modules.h"
@@ -79,6 +80,7 @@ bool Master::load_first() {
     return fail_start(message);
   }
   install_process_log(*configuration);
+  log_degraded(*configuration);
   current_ = &start_generation(std::move(configuration), identity);
   return create_counters() || fail_start("no shared memory for the counters");
 }
@@ -328,6 +330,10 @@ StatusFacts Master::status_facts() const {
                                (clock_.now_ms() - worker.started_ms) / 1000});
     }
     facts.generations.push_back(std::move(shown));
+  }
+  for (const conf::SiteFault& fault : current_->configuration->sites().faults()) {
+    facts.degraded.push_back({std::string(fault.site->name), std::string(fault.reason),
+                              std::string(fault.at.file), fault.at.line});
   }
   facts.older_masters = elders_.size();
   facts.counters = counters_->snapshot();

@@ -15,6 +15,7 @@
 #include "corehttpd/io/append_file.h"
 #include "corehttpd/route/tree.h"
 #include "server/channel.h"
+#include "server/degraded.h"
 #include "server/environment.h"
 #include "server/log_opening.h"
 #include "server/master.h"
@@ -206,9 +207,9 @@ void Master::reload() {
   auto fresh = load(options_, diagnostics, line_.error_log);
   log_diagnostics(diagnostics);
   if (fresh == nullptr) return finish_reload(false, first_error(diagnostics));
-  std::string message;
+  std::string message = find_newly_degraded(*current_->configuration, *fresh);
   Identity identity;
-  if (!prepare(*fresh, identity, message)) {
+  if (!message.empty() || !prepare(*fresh, identity, message)) {
     log(nullptr, LogLevel::kEmerg, "{}", message);
     return finish_reload(false, message);
   }

@@ -1,6 +1,9 @@
 #include "server/settings.h"
 
+#include <grp.h>
+#include <pwd.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -29,6 +32,10 @@ bool set_worker_processes(const Setting& s) {
     return true;
   }
   std::uint64_t value = 0;
+  if (!conf::parse_number(s.word(0))) {
+    return s.fail_text(0, fmt::format("\"{}\" directive invalid number", s.name()),
+                       "it takes a whole number from 1 to 1024, or auto");
+  }
   if (!conf::read_number(s, 0, 1, 1024, value)) return false;
   settings.worker_processes = static_cast<std::uint32_t>(value);
   return true;
@@ -38,6 +45,19 @@ bool set_user(const Setting& s) {
   auto& settings = *static_cast<S*>(s.settings);
   settings.user = s.word(0);
   settings.group = s.words().size() > 1 ? s.word(1) : std::string_view();
+  // As in nginx: only root can become another user.
+  if (::geteuid() != 0) {
+    s.warn(0, "the \"user\" directive makes sense only if the master process is started by root");
+    return true;
+  }
+  if (::getpwnam(std::string(settings.user).c_str()) == nullptr) {
+    return s.fail_text(0, fmt::format("getpwnam(\"{}\") failed", settings.user),
+                       "there is no such user");
+  }
+  if (!settings.group.empty() && ::getgrnam(std::string(settings.group).c_str()) == nullptr) {
+    return s.fail_text(1, fmt::format("getgrnam(\"{}\") failed", settings.group),
+                       "there is no such group");
+  }
   return true;
 }
 
@@ -137,7 +157,6 @@ constexpr Directive kDirectives[] = {
      .kind = Kind::kBlock,
      .arity = conf::exactly(0),
      .set = open_events,
-     .inherit = conf::Inherit::kNone,
      .doc = "Holds the directives that affect connection processing.",
      .opens = Context::kEvents},
     {.name = "master_process",
