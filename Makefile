@@ -1,7 +1,7 @@
 # The front door: make is what people type, CMake does the work. See README.md.
 SHELL := /bin/sh
 .DEFAULT_GOAL := build
-.PHONY: build-dir build run test test-full bench fuzz format docs clean
+.PHONY: build-dir build run test test-full bench fuzz deb format docs clean
 
 build-dir:
 	@mkdir -p build
@@ -22,6 +22,7 @@ test: build-dir
 test-full: build-dir
 	@packaging/set-up test
 	@packaging/set-up fuzz
+	@packaging/set-up full
 	@tests/run-full
 
 fuzz: build-dir
@@ -31,6 +32,11 @@ fuzz: build-dir
 bench: build-dir
 	@packaging/set-up bench
 	@bench/run
+
+# For this machine's Debian, or make deb SUITE="bookworm trixie" (another release is built in a throw-away root, made by root).
+deb: build-dir
+	@packaging/set-up deb
+	@packaging/build-deb $(SUITE)
 
 format:
 	@git ls-files '*.cc' '*.h' | xargs clang-format -i

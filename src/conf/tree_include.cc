@@ -119,7 +119,10 @@ void TreeReader::include_file(std::string_view path, const Word& word, bool raw,
   }
   const int fd = open_include(path, word);
   if (fd < 0) {
-    return error(word.at, system_failure("open()", path, -fd), {}, shown_width(word));
+    const bool relative = !word.text.starts_with('/');
+    return error(word.at, system_failure("open()", path, -fd),
+                 relative ? "relative names start at the directory of the main file" : "",
+                 shown_width(word));
   }
   const Descriptor guard(fd);
   struct stat status = {};

@@ -27,8 +27,9 @@ StepOutcome path_failed(Exchange& exchange, std::string_view path, int error) {
   return StepOutcome::fail(404);
 }
 
-// When an index file is missing, its directory decides: a missing directory is 404, not 403.
-StepOutcome check_directory(Exchange& exchange, std::string_view path,
+// When an index file is missing, its directory decides: a missing directory is 404, not 403. The
+// log names the file, as nginx's does.
+StepOutcome check_directory(Exchange& exchange, std::string_view path, std::string_view file,
                             const assets::CachePolicy& policy) {
   // Without its slash the name of a file is told apart from the name of nothing.
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
@@ -37,7 +38,7 @@ StepOutcome check_directory(Exchange& exchange, std::string_view path,
   if (!entry) {
     const int error = entry.error().detail;
     if (entry.error().code == Code::kNotFound || error == EACCES) {
-      return path_failed(exchange, directory, error);
+      return path_failed(exchange, file, error);
     }
     exchange.log(LogLevel::kCrit, error, "stat() \"{}\" failed", directory);
     return StepOutcome::fail(500);
@@ -94,7 +95,7 @@ class Index final : public http::Step {
     }
     if (directory_checked) return StepOutcome::proceed();
     directory_checked = true;
-    return check_directory(exchange, directory, policy);
+    return check_directory(exchange, directory, path, policy);
   }
 };
 

@@ -9,6 +9,7 @@
 #include "corehttpd/base/log.h"
 #include "corehttpd/conf/reference.h"
 #include "corehttpd/route/tree.h"
+#include "corehttpd/tls/library.h"
 #include "server/listeners.h"
 #include "server/log_opening.h"
 #include "server/modules.h"
@@ -35,6 +36,15 @@ std::string shipped_directory() {
   }
   return kInstalled;
 }
+
+// The nginx whose documentation we follow; tools compare it with the version that they need.
+constexpr const char* kNginxVersion = "1.26.3";
+constexpr const char* kConfigureLine =
+    "configure arguments: --prefix=/usr/share/corehttpd "
+    "--conf-path=/etc/corehttpd/corehttpd.conf --error-log-path=/var/log/corehttpd/error.log "
+    "--http-log-path=/var/log/corehttpd/access.log --pid-path=/run/corehttpd.pid "
+    "--with-http_ssl_module --with-http_v2_module --with-http_auth_request_module "
+    "--with-http_stub_status_module --with-pcre-jit";
 
 }  // namespace
 
@@ -67,9 +77,7 @@ std::string check_environment(const conf::Configuration& configuration) {
   if (!identity) return std::string(identity.error().context) + " failed: no such user or group";
   std::string failed;
   auto* files = configuration.object<http::LogFiles>();
-  if (auto opened = open_logs(*files, *identity, failed); !opened) {
-    return describe_failure("open() \"" + failed + "\"", opened.error());
-  }
+  if (std::string problem = open_logs(*files, *identity); !problem.empty()) return problem;
   close_logs(*files);
   if (auto bound = test_listeners(configuration.object<route::Tree>()->listeners(), failed);
       !bound) {
@@ -99,13 +107,14 @@ void log_diagnostics(const conf::Diagnostics& diagnostics) {
   }
 }
 
-const char* configure_line() {
-  return "configure arguments: --prefix=/usr/share/corehttpd "
-         "--conf-path=/etc/corehttpd/corehttpd.conf "
-         "--error-log-path=/var/log/corehttpd/error.log "
-         "--http-log-path=/var/log/corehttpd/access.log "
-         "--pid-path=/run/corehttpd.pid --with-http_v2_module --with-http_auth_request_module "
-         "--with-http_stub_status_module --with-pcre-jit";
+std::string compatible_version() {
+  std::string out = "nginx version: nginx/";
+  out += kNginxVersion;
+  out += " (compatible; corehttpd/" CORE_VERSION ")\nbuilt by gcc " __VERSION__ "\n";
+  if (const char* library = tls::library_at_build(); *library != '\0') {
+    out += std::string("built with ") + library + "\nTLS SNI support enabled\n";
+  }
+  return out + kConfigureLine + "\n";
 }
 
 int describe(const std::string& directive) {

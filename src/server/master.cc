@@ -15,6 +15,7 @@
 #include "corehttpd/http/log_files.h"
 #include "corehttpd/route/tree.h"
 #include "server/channel.h"
+#include "server/degraded.h"
 #include "server/environment.h"
 #include "server/log_opening.h"
 #include "server/modules.h"
@@ -78,7 +79,8 @@ bool Master::load_first() {
     std::fprintf(stderr, "corehttpd: [emerg] %s\n", message.c_str());
     return fail_start(message);
   }
-  set_process_log(process_log_of(*configuration));
+  install_process_log(*configuration);
+  log_degraded(*configuration);
   current_ = &start_generation(std::move(configuration), identity);
   return create_counters() || fail_start("no shared memory for the counters");
 }
@@ -99,10 +101,8 @@ bool Master::prepare(conf::Configuration& configuration, Identity& identity, std
   identity = *resolved;
   std::string failed;
   auto* files = configuration.object<http::LogFiles>();
-  if (auto opened = open_logs(*files, identity, failed); !opened) {
-    message = describe_failure("open() \"" + failed + "\"", opened.error());
-    return false;
-  }
+  message = open_logs(*files, identity);
+  if (!message.empty()) return false;
   if (auto made = make_temp_directories(configuration, identity, failed); !made) {
     message = describe_failure("mkdir() \"" + failed + "\"", made.error());
     close_logs(*files);
@@ -201,6 +201,7 @@ void Master::turn() {
   respawn_due();
   drop_ended();
   catch_up();
+  flush_folded_log(false);
   service_.keep_alive(clock_.now_ms());
 }
 
@@ -277,6 +278,7 @@ int Master::end() {
   }
   sockets_.close_all();
   log(nullptr, LogLevel::kNotice, "exit");
+  flush_folded_log(true);
   return exit_status_;
 }
 
@@ -328,6 +330,10 @@ StatusFacts Master::status_facts() const {
                                (clock_.now_ms() - worker.started_ms) / 1000});
     }
     facts.generations.push_back(std::move(shown));
+  }
+  for (const conf::SiteFault& fault : current_->configuration->sites().faults()) {
+    facts.degraded.push_back({std::string(fault.site->name), std::string(fault.reason),
+                              std::string(fault.at.file), fault.at.line});
   }
   facts.older_masters = elders_.size();
   facts.counters = counters_->snapshot();

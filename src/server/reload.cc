@@ -12,8 +12,10 @@
 
 #include "corehttpd/base/log.h"
 #include "corehttpd/http/log_files.h"
+#include "corehttpd/io/append_file.h"
 #include "corehttpd/route/tree.h"
 #include "server/channel.h"
+#include "server/degraded.h"
 #include "server/environment.h"
 #include "server/log_opening.h"
 #include "server/master.h"
@@ -113,6 +115,7 @@ bool Master::start_worker(Generation& generation, std::uint32_t number) {
 // end of file tells that worker that the master is gone.
 void Master::become_worker(Generation& generation, std::uint32_t number, std::uint32_t slot,
                            int channel) {
+  forget_folded_log();
   for (const auto& other : generations_) {
     for (const WorkerProcess& worker : other->workers) ::close(worker.channel);
   }
@@ -123,7 +126,7 @@ void Master::become_worker(Generation& generation, std::uint32_t number, std::ui
   control_.close_in_child();
   service_.hand_over();
   sockets_.close_others(listeners_of(generation));
-  set_process_log(process_log_of(*generation.configuration));
+  install_process_log(*generation.configuration);
   for (auto& other : generations_) {
     if (other.get() != &generation && other->configuration != nullptr)
       close_logs(*other->configuration->object<http::LogFiles>());
@@ -204,9 +207,9 @@ void Master::reload() {
   auto fresh = load(options_, diagnostics, line_.error_log);
   log_diagnostics(diagnostics);
   if (fresh == nullptr) return finish_reload(false, first_error(diagnostics));
-  std::string message;
+  std::string message = find_newly_degraded(*current_->configuration, *fresh);
   Identity identity;
-  if (!prepare(*fresh, identity, message)) {
+  if (!message.empty() || !prepare(*fresh, identity, message)) {
     log(nullptr, LogLevel::kEmerg, "{}", message);
     return finish_reload(false, message);
   }
@@ -230,7 +233,7 @@ void Master::check_starting() {
 void Master::commit_reload() {
   Generation& old = *std::exchange(current_, std::exchange(pending_, nullptr));
   current_->state = Generation::State::kServing;
-  set_process_log(process_log_of(*current_->configuration));
+  install_process_log(*current_->configuration);
   paused_ = false;
   sockets_.keep_only(listeners_of(*current_));
   drain(old);
@@ -337,15 +340,20 @@ void Master::reopen_logs() {
   for (auto& generation : generations_) {
     for (const http::LogFile* file : generation->configuration->object<http::LogFiles>()->files())
       reopen_log(*file, *generation);
+    // And what workers have opened themselves.
+    for (const WorkerProcess& worker : generation->workers) {
+      if (auto sent = send_message(worker.channel, {ChannelMessage::Type::kForgetLogs, 0}); !sent)
+        log_errno(nullptr, LogLevel::kAlert, sent.error().detail,
+                  "worker process {} could not be told to reopen its logs", worker.pid);
+    }
   }
 }
 
 void Master::reopen_log(const http::LogFile& file, Generation& generation) {
+  // Once in the background descriptor 1 is not what it was when the log was opened.
+  if (io::is_standard_stream(file.path)) return;
   auto fd = open_log(std::string(file.path), generation.identity);
-  if (!fd) {
-    log_errno(nullptr, LogLevel::kEmerg, fd.error().detail, "open() \"{}\" failed", file.path);
-    return;
-  }
+  if (!fd) return log(nullptr, LogLevel::kEmerg, "{}", describe_log_failure(file.path, fd.error()));
   if (file.fd >= 0) ::dup3(*fd, file.fd, O_CLOEXEC);
   for (const WorkerProcess& worker : generation.workers) {
     if (auto sent =

@@ -43,6 +43,7 @@ BAD = {
     'no version': b'GET /uri\r\nHost: x\r\n\r\n',
     'bad version': b'GET /uri HTTX/1.1\r\nHost: x\r\n\r\n',
     'bad method': b'G@T /uri HTTP/1.1\r\nHost: x\r\n\r\n',
+    'method in lower case': b'get /uri HTTP/1.1\r\nHost: x\r\n\r\n',
     'control in target': b'GET /u\x01ri HTTP/1.1\r\nHost: x\r\n\r\n',
     'NUL in path': b'GET /uri%00.txt HTTP/1.1\r\nHost: x\r\n\r\n',
     'relative target': b'GET uri HTTP/1.1\r\nHost: x\r\n\r\n',
@@ -57,6 +58,17 @@ def test_refused_with_400_and_closed(server, name):
     assert status_of(answer) == 400, answer
     assert b'second' not in answer  # Nothing behind it was taken for a request.
     assert b'Connection: close' in answer
+
+
+@pytest.mark.parametrize('method,path,host,said', [
+    ('get', '/', 'x', 'client sent invalid method while reading client request line'),
+    ('GET', '/%zz', 'x', 'client sent invalid request while reading client request line'),
+    ('GET', '/../x', 'x', 'client sent invalid request while reading client request line'),
+    ('GET', '/', 'a..b', 'client sent invalid host header while reading client request headers')])
+def test_the_log_says_why_a_request_is_invalid(server, method, path, host, said, protocol):
+    s = server(ECHO % '')
+    assert s.get(path, protocol, method=method, host=host).status == 400
+    assert '[info]' in s.wait_log(rf'.*{said}, client: unix:')[0]
 
 
 @pytest.mark.parametrize('request_line,status', [

@@ -28,6 +28,7 @@ struct ConnectionInfo {
   const TlsInfo* tls = nullptr;  // nullptr: cleartext.
   ProxyHeader proxy;             // What a PROXY header said; empty: there was none.
   Milliseconds accepted_ms = 0;  // Monotonic; for $connection_time and keepalive_time.
+  bool debug = false;            // Chosen by debug_connection.
 };
 
 // Contract with Exchange: exactly one send_head() per exchange (after any informational ones), then
