@@ -78,4 +78,10 @@ void append_json(std::string& out, std::string_view value, std::size_t bytes_max
   }
 }
 
+void append_json_string(std::string& out, std::string_view value) {
+  out += '"';
+  append_json(out, value);
+  out += '"';
+}
+
 }  // namespace corehttpd

@@ -4,28 +4,6 @@
 #include <array>
 
 namespace corehttpd::text {
-namespace {
-
-// The second and later bytes of a UTF-8 sequence.
-bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
-
-// Length of the valid UTF-8 sequence (RFC 3629) at the front of text, 0 if there is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if (!continues(text[i])) return 0;
-  }
-  // Overlong forms, surrogates and what lies beyond U+10FFFF.
-  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f)) return 0;
-  if ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
-  return length;
-}
-
-}  // namespace
 
 bool equals_ignore_case(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
@@ -100,28 +78,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
     }
   }
   return std::min(row[b.size()], limit);
-}
-
-void append_json_string(std::string& out, std::string_view value) {
-  constexpr char kHex[] = "0123456789abcdef";
-  out += '"';
-  while (!value.empty()) {
-    const std::size_t length = utf8_length(value);
-    const char c = value.front();
-    if (length == 0) {
-      out += "\\ufffd";
-    } else if (c == '"' || c == '\\') {
-      out.append("\\") += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += "\\u00";
-      out += kHex[c >> 4];
-      out += kHex[c & 15];
-    } else {
-      out.append(value.substr(0, length));
-    }
-    value.remove_prefix(std::max<std::size_t>(length, 1));
-  }
-  out += '"';
 }
 
 }  // namespace corehttpd::text

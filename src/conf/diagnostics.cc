@@ -6,7 +6,7 @@
 #include <iterator>
 #include <tuple>
 
-#include "corehttpd/base/text.h"
+#include "corehttpd/base/json.h"
 
 namespace corehttpd::conf {
 namespace {
@@ -158,14 +158,14 @@ std::string Diagnostics::format_json() const {
   for (const Diagnostic& d : all_) {
     out.append(out.size() > 1 ? ",\n" : "\n");
     fmt::format_to(std::back_inserter(out), R"({{"severity":"{}","file":)", json_name(d.severity));
-    text::append_json_string(out, d.file);
+    append_json_string(out, d.file);
     fmt::format_to(std::back_inserter(out), R"(,"line":{},"column":{},"width":{},"message":)",
                    d.line, d.column, d.width);
-    text::append_json_string(out, d.message);
+    append_json_string(out, d.message);
     out.append(R"(,"hint":)");
-    text::append_json_string(out, d.help);
+    append_json_string(out, d.help);
     out.append(R"(,"text":)");
-    text::append_json_string(out, d.source_line);
+    append_json_string(out, d.source_line);
     out.append("}");
   }
   return out.append(all_.empty() ? "]\n" : "\n]\n");

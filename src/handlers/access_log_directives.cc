@@ -1,4 +1,6 @@
 // access_log and open_log_file_cache as directives (nginx: ngx_http_log_module).
+#include <fmt/format.h>
+
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/route/tree.h"
@@ -58,11 +60,12 @@ bool read_words(const Setting& s, AccessLogTarget& target, LogWriterOptions& opt
   if (s.words().size() > 1 && s.word(1).find('=') == std::string_view::npos && s.word(1) != "gzip")
     format = s.word(next++);
   target.format = find_log_format(s, format);
-  if (target.format == nullptr)
-    return format != "combined" &&
-           s.fail_text(1, fmt::format("unknown log format \"{}\"", format),
+  if (target.format == nullptr) {
+    if (format == "combined") return false;
+    return s.fail_text(1, fmt::format("unknown log format \"{}\"", format),
                        "formats are \"combined\" and those that log_format defines before this "
                        "place");
+  }
   for (std::size_t i = next; i < s.words().size(); ++i) {
     if (!read_option(s, i, target, options)) return false;
   }

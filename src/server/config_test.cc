@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iterator>
 
+#include "corehttpd/base/json.h"
 #include "corehttpd/base/text.h"
 #include "corehttpd/conf/diagnostics.h"
 #include "server/environment.h"
@@ -41,28 +42,28 @@ std::string json_list(std::span<const std::string_view> texts) {
   std::string out = "[";
   for (std::string_view text : texts) {
     if (out.size() > 1) out += ",";
-    text::append_json_string(out, text);
+    append_json_string(out, text);
   }
   return out + "]";
 }
 
 std::string json_fault(const conf::SiteFault& fault) {
   std::string out = R"({"site":)";
-  text::append_json_string(out, fault.site->name);
+  append_json_string(out, fault.site->name);
   out += R"(,"names":)" + json_list(fault.site->names);
   out += R"(,"addresses":)" + json_list(fault.site->addresses);
   out += fault.kind == conf::SiteFault::Kind::kCertificate ? R"(,"kind":"certificate","reason":)"
                                                            : R"(,"kind":"backend","reason":)";
-  text::append_json_string(out, fault.reason);
+  append_json_string(out, fault.reason);
   out += R"(,"file":)";
-  text::append_json_string(out, fault.at.file);
+  append_json_string(out, fault.at.file);
   return out + fmt::format(R"(,"line":{},"column":{}}})", fault.at.line, fault.at.column);
 }
 
 void print_json(const CommandLine& line, const Verdict& verdict) {
   std::string out = fmt::format(R"({{"result":"{}","exit_code":{},"version":"{}","file":)",
                                 result_name(verdict.code), verdict.code, CORE_VERSION);
-  text::append_json_string(out, line.path);
+  append_json_string(out, line.path);
   const bool compiled = verdict.configuration != nullptr;
   fmt::format_to(std::back_inserter(out), ",\n\"sites\":{}",
                  compiled ? verdict.configuration->sites().all().size() : 0);

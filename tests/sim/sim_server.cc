@@ -22,8 +22,7 @@ std::unique_ptr<conf::Configuration> load(const std::string& logs) {
   auto configuration = server::load_text(site_configuration(logs), options, diagnostics);
   if (configuration == nullptr) std::fputs(diagnostics.format_all().c_str(), stderr);
   CORE_CHECK(configuration != nullptr);
-  std::string failed;
-  CORE_CHECK(server::open_logs(*configuration->object<http::LogFiles>(), {}, failed).has_value());
+  CORE_CHECK(server::open_logs(*configuration->object<http::LogFiles>(), {}).empty());
   return configuration;
 }
 

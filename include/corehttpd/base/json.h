@@ -13,4 +13,7 @@ namespace corehttpd {
 // output.
 void append_json(std::string& out, std::string_view value, std::size_t bytes_max = SIZE_MAX);
 
+// The same as a whole string, with its quotes.
+void append_json_string(std::string& out, std::string_view value);
+
 }  // namespace corehttpd
