@@ -133,13 +133,12 @@ void log_diagnostics(const conf::Diagnostics& diagnostics) {
 std::string compatible_version() {
   std::string out = "nginx version: nginx/";
   out += kNginxVersion;
-  out += " (compatible; corehttpd/" CORE_VERSION
-         ")\nTLS is not served yet: listeners with \"ssl\" are left out\nbuilt by gcc " __VERSION__
-         "\n";
+  out += " (compatible; corehttpd/" CORE_VERSION ")\nbuilt by gcc " __VERSION__ "\n";
   if (const char* library = tls::library_at_build(); *library != '\0') {
     out += std::string("built with ") + library + "\nTLS SNI support enabled\n";
   }
-  return out + kConfigureLine + "\n";
+  out += kConfigureLine;
+  return out + "\nnote: TLS is not served yet, listeners with \"ssl\" are left out\n";
 }
 
 int describe(const std::string& directive) {
