@@ -91,7 +91,12 @@ void Diagnostics::add(Diagnostic diagnostic) {
   std::size_t& count = diagnostic.severity == Severity::kError ? errors_ : others_;
   ++count;
   if (diagnostic.severity == Severity::kWarning) ++warnings_;
-  if (count <= kKeptMax) all_.push_back(std::move(diagnostic));
+  if (count > kKeptMax) return;
+  // A terminal must not get control bytes from a file.
+  for (char& c : diagnostic.message) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  all_.push_back(std::move(diagnostic));
 }
 
 void Diagnostics::add(Severity severity, const Position& at, std::string message, std::string help,

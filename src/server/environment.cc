@@ -1,7 +1,9 @@
 #include "server/environment.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -12,6 +14,7 @@
 #include "corehttpd/tls/library.h"
 #include "server/listeners.h"
 #include "server/log_opening.h"
+#include "server/master.h"
 #include "server/modules.h"
 #include "server/process.h"
 #include "server/settings.h"
@@ -71,6 +74,26 @@ std::string describe_failure(const std::string& what, const Error& error) {
          ")";
 }
 
+namespace {
+
+// Can the pid file be made? It is written aside and renamed, so the directory decides.
+std::string check_pid_path(const std::string& path) {
+  struct stat status {};
+  int error = 0;
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    error = EISDIR;
+  } else {
+    const std::size_t slash = path.rfind('/');
+    const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    if (::access(directory.c_str(), W_OK | X_OK) != 0) error = errno;
+  }
+  return error == 0 ? std::string()
+                    : describe_failure("open() \"" + path + "\"",
+                                       Error{Code::kSystem, Party::kSelf, error, "open()"});
+}
+
+}  // namespace
+
 std::string check_environment(const conf::Configuration& configuration) {
   if (std::string message = check_listeners(configuration); !message.empty()) return message;
   auto identity = resolve_identity(configuration.root.get<ServerSettings>());
@@ -83,7 +106,7 @@ std::string check_environment(const conf::Configuration& configuration) {
       !bound) {
     return describe_failure(failed, bound.error());
   }
-  return {};
+  return check_pid_path(pid_path(configuration));
 }
 
 std::string first_error(const conf::Diagnostics& diagnostics) {
@@ -114,7 +137,8 @@ std::string compatible_version() {
   if (const char* library = tls::library_at_build(); *library != '\0') {
     out += std::string("built with ") + library + "\nTLS SNI support enabled\n";
   }
-  return out + kConfigureLine + "\n";
+  out += kConfigureLine;
+  return out + "\nnote: TLS is not served yet, listeners with \"ssl\" are left out\n";
 }
 
 int describe(const std::string& directive) {

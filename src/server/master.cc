@@ -51,6 +51,7 @@ int Master::run() {
   started_at_ = ::time(nullptr);
   inherited_ = take_inheritance();
   if (inherited_) {
+    report_ = inherited_->ready;
     sockets_.adopt(inherited_->listeners);
     elders_ = inherited_->elders;
     generation_number_ = inherited_->generation;
@@ -62,10 +63,19 @@ int Master::run() {
   return end();
 }
 
-// Says why the start failed, also to the master that would have handed over.
+// Says why the start failed to whoever waits for it: the master that would have handed over, or the
+// command that the daemon came from. Always false.
 bool Master::fail_start(const std::string& message) {
-  if (inherited_) report_to_elder(inherited_->ready, message);
+  report_to_elder(report_, message);
   return false;
+}
+
+// The same for what fails when there is a log already: there, and on the terminal too.
+bool Master::fail_late(const std::string& message) {
+  log(nullptr, LogLevel::kEmerg, "{}", message);
+  if (report_ < 0 && process_log() != nullptr)
+    std::fprintf(stderr, "corehttpd: [emerg] %s\n", message.c_str());
+  return fail_start(message);
 }
 
 bool Master::load_first() {
@@ -148,14 +158,15 @@ bool Master::create_counters() {
 bool Master::begin() {
   pid_path_ = pid_path(*current_->configuration);
   if (!inherited_) {
-    if (current_->configuration->root.get<ServerSettings>().daemon) {
-      if (auto done = daemonize(); !done) {
-        log_errno(nullptr, LogLevel::kEmerg, done.error().detail, "{} failed",
-                  done.error().context);
-        return false;
-      }
+    if (master_listens(control_path(pid_path_))) {
+      return fail_late("another master is running with the pid file \"" + pid_path_ + "\"");
     }
-    if (!show_up()) return false;
+    if (current_->configuration->root.get<ServerSettings>().daemon) {
+      auto report = daemonize();
+      if (!report) return fail_late(describe_failure(report.error().context, report.error()));
+      report_ = *report;
+    }
+    if (std::string message = show_up(); !message.empty()) return fail_late(message);
   }
   set_title("corehttpd: master process " + line_.path);
   log(nullptr, LogLevel::kNotice, "corehttpd/{} {}, {} workers", CORE_VERSION,

@@ -120,7 +120,7 @@ void Master::become_worker(Generation& generation, std::uint32_t number, std::ui
     for (const WorkerProcess& worker : other->workers) ::close(worker.channel);
   }
   for (const Elder& elder : elders_) ::close(elder.pidfd);
-  if (inherited_ && inherited_->ready >= 0) ::close(inherited_->ready);
+  if (report_ >= 0) ::close(report_);
   ::close(signals_);
   upgrade_.forget();
   control_.close_in_child();
@@ -194,13 +194,10 @@ void Master::respawn_due() {
 }
 
 void Master::reload() {
-  if (pending_ != nullptr || settling_since_ms_ || !ready_ || !make_room()) {
+  if (pending_ != nullptr || settling_since_ms_ || !ready_ || upgrade_.running() || !make_room()) {
     reload_again_ = true;
     return;
   }
-  if (upgrade_.running())
-    return finish_reload(false,
-                         "a new binary is taking over, which reads the configuration itself");
   log(nullptr, LogLevel::kNotice, "reconfiguring");
   service_.reloading();
   conf::Diagnostics diagnostics;
@@ -242,7 +239,8 @@ void Master::commit_reload() {
     control_.close(true);
     ::unlink(pid_path_.c_str());
     pid_path_ = path;
-    [[maybe_unused]] auto shown = show_up();
+    if (std::string message = show_up(); !message.empty())
+      log(nullptr, LogLevel::kAlert, "{}", message);
   }
   settling_since_ms_ = clock_.now_ms();
 }
@@ -342,7 +340,8 @@ void Master::reopen_logs() {
       reopen_log(*file, *generation);
     // And what workers have opened themselves.
     for (const WorkerProcess& worker : generation->workers) {
-      if (auto sent = send_message(worker.channel, {ChannelMessage::Type::kForgetLogs, 0}); !sent)
+      if (auto sent = send_message(worker.channel, {ChannelMessage::Type::kForgetLogs, 0});
+          !sent && sent.error().detail != EPIPE)
         log_errno(nullptr, LogLevel::kAlert, sent.error().detail,
                   "worker process {} could not be told to reopen its logs", worker.pid);
     }
@@ -358,7 +357,7 @@ void Master::reopen_log(const http::LogFile& file, Generation& generation) {
   for (const WorkerProcess& worker : generation.workers) {
     if (auto sent =
             send_message(worker.channel, {ChannelMessage::Type::kReopenLog, file.index}, *fd);
-        !sent) {
+        !sent && sent.error().detail != EPIPE) {  // EPIPE: it has just ended.
       log_errno(nullptr, LogLevel::kAlert, sent.error().detail,
                 "worker process {} could not be told to reopen \"{}\"", worker.pid, file.path);
     }

@@ -194,15 +194,15 @@ int Worker::run() {
     loop_.run_once();
     [[maybe_unused]] auto told = send_message(setup_.channel, {ChannelMessage::Type::kReady, 0});
   }
-  while (!done_) {
-    loop_.run_once();
-    watch_folded_log();
+  // Asked before each wait: a signal may have come before there was anything to wake.
+  while (!done_ && g_request != kFast) {
     if (g_reopen != 0) {
       g_reopen = 0;
       reopen_alone();
     }
-    if (g_request == kFast) break;
     if (g_request == kGraceful && !draining_) start_draining();
+    loop_.run_once();
+    watch_folded_log();
   }
   if (g_request == kFast) {
     acceptors_.stop();

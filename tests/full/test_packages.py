@@ -40,11 +40,11 @@ def built(suite, rebuild):
     """The packages of the commit, as a dict of name to file; what an earlier run built of the same commit is taken."""
     if READY_MADE:
         return {file.name.split('_')[0]: file for file in (Path(READY_MADE) / str(rebuild) / suite).glob('*.deb')}
-    directory = TOP / 'build/deb' if rebuild == FIRST else TOP / f'build/deb/rebuild-{rebuild}'
-    stamp = directory / suite / 'commit'
-    if not stamp.exists() or stamp.read_text().strip() != head() or not list((directory / suite).glob('*.deb')):
-        subprocess.run([TOP / 'packaging/build-deb', '--rebuild', str(rebuild), '--directory', directory, suite], check=True, timeout=3600)
-    return {file.name.split('_')[0]: file for file in (directory / suite).glob('*.deb')}
+    directory = TOP / 'build/deb' / (suite if rebuild == FIRST else f'{suite}-{rebuild}')
+    stamp = directory / 'commit'
+    if not stamp.exists() or stamp.read_text().strip() != head():
+        subprocess.run([TOP / 'packaging/build-deb', '--rebuild', str(rebuild), suite], check=True, timeout=3600)
+    return {file.name.split('_')[0]: file for file in directory.glob('*.deb')}
 
 
 @pytest.fixture(scope='module', params=list(SUITES))

@@ -233,7 +233,13 @@ class Import {
         report_.add({"", 0, Weight::kDiffers, "", d.message, d.help});
         continue;
       }
-      const bool wording = d.message.find("is deprecated") != std::string::npos;
+      // Traps are the same in nginx: worth a word, but nothing differs.
+      constexpr std::string_view kSameThere[] = {
+          "is deprecated",           "never matches", "\"add_header\" here hides",
+          "there is no location \"", "\" to anyone",  "suspicious symbols"};
+      const bool wording = std::any_of(
+          std::begin(kSameThere), std::end(kSameThere),
+          [&](std::string_view words) { return d.message.find(words) != std::string::npos; });
       report_.add({place->file->shown(), place->statement->line,
                    wording ? Weight::kInfo : Weight::kDiffers,
                    std::string(place->statement->name()), d.message, d.help});

@@ -197,15 +197,21 @@ std::string unknown_variable(std::string_view message) {
 bool replace_variable(std::string& raw, const std::string& name, std::string_view with) {
   bool found = false;
   for (const std::string& form : {"${" + name + "}", "$" + name}) {
-    for (std::size_t at = raw.find(form); at != std::string::npos; at = raw.find(form, at)) {
-      const unsigned char next = at + form.size() < raw.size() ? raw[at + form.size()] : ' ';
+    std::string out;
+    std::size_t from = 0;
+    for (std::size_t at = raw.find(form); at != std::string::npos; at = raw.find(form, from)) {
+      const std::size_t end = at + form.size();
+      const unsigned char next = end < raw.size() ? raw[end] : ' ';
+      out.append(raw, from, at - from);
+      from = end;
       if (form[1] != '{' && (std::isalnum(next) != 0 || next == '_')) {
-        at += form.size();  // Another one, whose name only starts like it.
-        continue;
+        out += form;  // Another one, whose name only starts like it.
+      } else {
+        out += with;
+        found = true;
       }
-      raw.replace(at, form.size(), with);
-      found = true;
     }
+    raw = out.append(raw, from);
   }
   return found;
 }
