@@ -152,7 +152,7 @@ def php(box, name='php-fpm.sock'):
 def test_the_result_passes_the_test(box, name):
     made = box(name)
     code, out, err = made.run()
-    assert code == 2, err
+    assert code == (0 if name == 'nextcloud' else 2), err  # That one loses nothing.
     assert 'is successful' in out
     code, err = made.test()
     # The certificates that these trees name are on no machine: their sites alone are degraded for it.
@@ -184,7 +184,7 @@ def test_the_report_names_all_that_the_daemon_refuses_or_ignores(box, name):
     wanted = set()
     for directive, path, line in re.findall(r'"(\w+)" directive is not (?:supported|known)[^\n]* in (\S+):(\d+):\d+', said):
         wanted.add((os.path.realpath(path), int(line), directive))
-    assert wanted
+    assert wanted or name == 'nextcloud'
     entries = made.imported()
     have = {(os.path.realpath(made.tree / e['file']), e['line'], e['directive']) for e in entries}
     assert wanted <= have
@@ -707,11 +707,11 @@ def test_missing_trees_and_wrong_options(box):
 def test_ten_thousand_includes(box):
     made = box()
     (made.tree / 'sites').mkdir()
-    made.write('guard.conf', 'location /x { deny all; }\nlocation /y { auth_basic "y"; }\n')
+    made.write('guard.conf', 'location /x { limit_req zone=a; }\nlocation /y { auth_jwt "y"; }\n')
     for i in range(400):
         sites = ''.join(f'server {{ listen 127.0.0.1:{made.port}; server_name s{i}-{j}; include guard.conf; }}\n' for j in range(25))
         (made.tree / f'sites/{i}.conf').write_text(sites)
     made.main('include sites/*;')
     entries = made.imported()
-    assert len(named(entries, 'deny')) == 1 and len(named(entries, 'auth_basic', file='guard.conf', line=2)) == 1
-    assert 'return 403' in made.text('guard.conf') and 'return 503' in made.text('guard.conf')
+    assert len(named(entries, 'limit_req')) == 1 and len(named(entries, 'auth_jwt', file='guard.conf', line=2)) == 1
+    assert made.text('guard.conf').count('return 503') == 2
