@@ -13,6 +13,7 @@ Value address_text(http::Exchange& exchange, const IpAddress& address) {
 }
 
 Value port_text(http::Exchange& exchange, const IpAddress& address) {
+  if (address.port == 0) return std::string_view("");
   return formatted(exchange, "{}", address.port);
 }
 

@@ -72,6 +72,7 @@ def show(server):
 @pytest.mark.parametrize('header, said', [
     (V1, '192.0.2.1|56324|198.51.100.2|443'), (V2, '192.0.2.1|56324|198.51.100.2|443'),
     (b'PROXY TCP6 2001:db8::1 ::1 1 2\r\n', '2001:db8::1|1|::1|2'), (V2_6, '2001:db8::1|1|::1|2'),
+    (b'PROXY TCP4 192.0.2.1 198.51.100.2 0 0\r\n', '192.0.2.1||198.51.100.2|'),
 ])
 def test_addresses(show, connect, header, said, piece):
     client = connect(show, header, piece)
