@@ -93,7 +93,7 @@ constexpr LaterGroup kGroups[] = {
      "max_ranges "
      "port_in_redirect server_name_in_redirect server_tokens log_not_found log_subrequest "
      "recursive_error_pages default_type"},
-    {kLater, kHSLI, "Waits for rate limits of responses.", "limit_rate limit_rate_after sendfile"},
+    {kLater, kHSLI, "Waits for files sent by the kernel.", "sendfile"},
     {kLater, kHSL, "Waits for the resolver.", "resolver resolver_timeout"},
     {kLater, Context::kUpstream, "Waits for the resolver.", "resolver resolver_timeout"},
     {kLater, kHSLI | Context::kIfServer, "Waits for the log of rewrites.",
