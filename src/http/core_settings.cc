@@ -59,6 +59,22 @@ bool set_large_client_header_buffers(const Setting& s) {
   return true;
 }
 
+// As nginx, each line says all: several browsers, or none.
+bool set_keepalive_disable(const Setting& s) {
+  std::uint8_t browsers = 0;
+  for (std::size_t i = 0; i < s.words().size(); ++i) {
+    if (s.word(i) == "msie6") {
+      browsers |= S::kDisableMsie6;
+    } else if (s.word(i) == "safari") {
+      browsers |= S::kDisableSafari;
+    } else if (s.word(i) != "none") {
+      return conf::fail_choice(s, i, "none, msie6, safari");
+    }
+  }
+  settings_of(s).keepalive_disable = browsers;
+  return true;
+}
+
 bool set_keepalive_timeout(const Setting& s) {
   S& settings = settings_of(s);
   settings.keepalive_header_timeout = -1;
@@ -218,6 +234,13 @@ constexpr std::array kDirectives = {
         "The location answers internal requests only (error_page, try_files, index, subrequests…); "
         "others get 404.",
         conf::exactly(0)),
+    row("keepalive_disable", kEverywhere, "none | browser ...", set_keepalive_disable, "msie6",
+        "Closes connections of browsers that are known to misbehave: msie6 after a POST of Internet "
+        "Explorer 6 and older, safari those of Safari on macOS.",
+        conf::at_least(1)),
+    row("keepalive_min_timeout", kEverywhere, "time", conf::set_time<&S::keepalive_min_timeout>, "0",
+        "How long an idle connection is kept at least while its worker ends, within "
+        "keepalive_timeout; 10 seconds are kept in any case."),
     row("keepalive_requests", kEverywhere, "number", conf::set_number<&S::keepalive_requests, 1>,
         "1000", "Requests served over one connection."),
     row("keepalive_time", kEverywhere, "time", conf::set_time<&S::keepalive_time>, "1h",
@@ -244,6 +267,8 @@ constexpr std::array kDirectives = {
              "Errors of files not found go to the error log."),
     flag_row("log_subrequest", kEverywhere, conf::set_flag<&S::log_subrequest>, "off",
              "Subrequests appear in the access log."),
+    row("max_headers", kHttpServer, "number", conf::set_number<&S::max_headers, 1>, "1000",
+        "Largest number of fields in a request; more are answered by 400."),
     row("max_ranges", kEverywhere, "number", conf::set_number<&S::max_ranges>, {},
         "Largest number of byte ranges in a request; a request with more gets the whole file. 0 "
         "turns ranges off. Not set: no limit."),

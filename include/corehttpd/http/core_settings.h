@@ -18,6 +18,7 @@ struct CoreSettings {
   std::uint32_t large_header_buffers_number = 4;
   std::uint64_t large_header_buffers_size = 8192;  // One line may be this long (414 for the request
                                                    // line, 400 for a field, as nginx has it).
+  std::uint32_t max_headers = 1000;  // Fields of one head.
   bool ignore_invalid_headers = true;
   bool underscores_in_headers = false;
   bool merge_slashes = true;
@@ -38,6 +39,11 @@ struct CoreSettings {
       -1;  // Second argument: "Keep-Alive: timeout=N"; -1: not sent.
   std::uint64_t keepalive_requests = 1000;
   Milliseconds keepalive_time = 3'600'000;
+  // While draining an idle connection is kept at least this long, if keepalive_timeout allows.
+  Milliseconds keepalive_min_timeout = 0;
+  // Browsers that are not kept alive: bits.
+  enum KeepaliveDisable : std::uint8_t { kDisableMsie6 = 1, kDisableSafari = 2 };
+  std::uint8_t keepalive_disable = kDisableMsie6;
   Milliseconds send_timeout = 60'000;
   enum class Lingering : std::uint8_t { kOff, kOn, kAlways } lingering_close = Lingering::kOn;
   Milliseconds lingering_time = 30'000;

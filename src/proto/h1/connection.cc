@@ -8,6 +8,28 @@
 #include "proto/connection_log.h"
 
 namespace corehttpd::h1 {
+namespace {
+
+// keepalive_disable. nginx's tests: "MSIE " followed by a version up to 6, on POST; "Safari/" with
+// "Mac OS X", but not Chrome, which says both.
+bool is_disabled_browser(const http::Exchange& exchange, const http::CoreSettings& settings) {
+  using Core = http::CoreSettings;
+  const bool posted = exchange.request().method == http::Method::kPost;
+  const bool safari = (settings.keepalive_disable & Core::kDisableSafari) != 0;
+  if (!safari && !(posted && (settings.keepalive_disable & Core::kDisableMsie6) != 0)) return false;
+  const std::string_view agent = exchange.request().fields.value(http::FieldName::kUserAgent);
+  const auto has = [agent](std::string_view text) {
+    return agent.find(text) != std::string_view::npos;
+  };
+  if (const std::size_t msie = agent.find("MSIE "); msie != std::string_view::npos) {
+    const std::string_view version = agent.substr(msie + 5);
+    return posted && (settings.keepalive_disable & Core::kDisableMsie6) != 0 &&
+           version.size() > 1 && version[0] >= '1' && version[0] <= '6' && version[1] == '.';
+  }
+  return safari && has("Safari/") && has("Mac OS X") && !has("Chrome/") && !has("Opera");
+}
+
+}  // namespace
 
 void Connection::serve(int fd, const http::ConnectionInfo& info, Context& context) {
   auto* connection = new Connection(fd, info, context);
@@ -15,7 +37,7 @@ void Connection::serve(int fd, const http::ConnectionInfo& info, Context& contex
   context.services.counters.activity(connection->activity_, +1);
   // One that the kernel had accepted before the listener was closed missed the call to drain.
   Milliseconds timeout = connection->settings_.client_header_timeout;
-  if (context.services.draining) timeout = std::min(timeout, kDrainIdle);
+  if (context.services.draining) timeout = std::min(timeout, connection->drain_idle());
   connection->wait_for(Wait::kFirstByte, timeout, true);
   connection->loop().receive(fd, connection->receive_state());
 }
@@ -104,8 +126,9 @@ void Connection::abandon(Request& request) {
   if (!std::exchange(request.logged, true)) request.exchange.on_transport_lost(*request.failure);
 }
 
-bool Connection::may_persist(const http::CoreSettings& settings) const {
-  return settings.keepalive_timeout > 0 && info_.requests < settings.keepalive_requests &&
+bool Connection::may_persist(const http::Exchange& exchange,
+                             const http::CoreSettings& settings) const {
+  return !is_disabled_browser(exchange, settings) && settings.keepalive_timeout > 0 && info_.requests < settings.keepalive_requests &&
          now() - info_.accepted_ms < settings.keepalive_time && !context_.services.draining;
 }
 
@@ -170,7 +193,7 @@ void Connection::enter_idle() {
   set_activity(http::Counters::Activity::kWaiting);
   scanner_.reset();
   Milliseconds timeout = remembered_.keepalive;
-  if (context_.services.draining) timeout = std::min(timeout, kDrainIdle);
+  if (context_.services.draining) timeout = std::min(timeout, drain_idle());
   wait_for(Wait::kIdle, timeout, true);
 }
 
@@ -269,8 +292,13 @@ void Connection::finish() {
 
 void Connection::drain() {
   if (state_ != State::kOpen || (wait_ != Wait::kIdle && wait_ != Wait::kFirstByte)) return;
-  deadline_ms_ = std::min(deadline_ms_, now() + kDrainIdle);
+  deadline_ms_ = std::min(deadline_ms_, now() + drain_idle());
   arm_timer(deadline_ms_);
+}
+
+// While draining, idle connections get this long for a last request.
+Milliseconds Connection::drain_idle() const {
+  return std::max(kDrainIdle, settings_.keepalive_min_timeout);
 }
 
 void Connection::close_now() { lose(Error{Code::kCancelled, Party::kSelf, 0, "shutting down"}); }

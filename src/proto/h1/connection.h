@@ -63,8 +63,8 @@ class Connection final : public io::Receiver,
   // --- For requests.
   // A request has changed: look at it.
   void poke();
-  // May another request follow, as far as the connection is concerned?
-  bool may_persist(const http::CoreSettings& settings) const;
+  // May another request follow the one of exchange, as far as the connection is concerned?
+  bool may_persist(const http::Exchange& exchange, const http::CoreSettings& settings) const;
   // What of the settings of the request's location holds after its end.
   void remember(const http::CoreSettings& settings);
   bool has_input() const { return !received_.empty() || !input_.empty(); }
@@ -110,6 +110,7 @@ class Connection final : public io::Receiver,
   void settle();
   void steer_receive();
   void enter_idle();
+  Milliseconds drain_idle() const;
   void wait_for(Wait wait, Milliseconds timeout, bool progress);
   void wait_for_rest(Wait wait);
   void arm_timer(Milliseconds at_ms);

@@ -84,7 +84,7 @@ void Request::send_head(const http::ResponseHead& head, http::BodySource* source
   const auto& settings = exchange.settings<http::CoreSettings>();
   source_ = source;
   files_ = settings.sendfile;
-  keep_alive = keep_alive && connection_.may_persist(settings) && !head.close_connection;
+  keep_alive = keep_alive && connection_.may_persist(exchange, settings) && !head.close_connection;
   // The client that waits for 100 and gets a final answer may send its body or not: what follows
   // could be either.
   if (!body.done && body.continue_due && !connection_.has_input()) keep_alive = false;

@@ -44,6 +44,7 @@ void RequestBuilder::add(std::string_view name, std::string_view value) {
       break;
     case http::FieldName::kExpect:
       head_.expects_continue = text::equals_ignore_case(kept, "100-continue");
+      head_.unknown_expectation = !head_.expects_continue && !kept.empty();
       break;
     default:
       has_priority_ = has_priority_ || name == "priority";
