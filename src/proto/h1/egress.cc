@@ -57,16 +57,17 @@ void Connection::on_send_complete(int result) {
 // Ends the requests whose responses are gone, in order. One whose body is still being read past
 // stays until that is done.
 void Connection::retire() {
-  const bool was_running = std::exchange(running_, true);
+  const bool was_running = running_;
+  running_ = true;
   while (Request* request = requests_.first()) {
     if (!request->produced || !request->output.empty()) break;
     if (!std::exchange(request->logged, true)) request->exchange.on_sent();
     if (state_ != State::kOpen) break;
-    if (request == current_) {
+    if (request == current()) {
       if (request->keep_alive && !request->body.done) break;
       if (!request->keep_alive) last_request_ = true;
       unread_input_ |= !request->body.done;
-      current_ = nullptr;
+      serving_ = false;
     }
     request->ListHook<QueueTag>::unlink();
     --request_count_;
