@@ -82,12 +82,15 @@ bool set_keepalive_timeout(const Setting& s) {
   return s.words().size() < 2 || conf::read_time(s, 1, settings.keepalive_header_timeout);
 }
 
-// The levels of subdirectories that may follow have no use here: temporary files have no name.
+// The levels of subdirectories are for files that keep a name (client_body_in_file_only).
 bool set_client_body_temp_path(const Setting& s) {
+  decltype(S::client_body_temp_levels) levels = {};
   for (std::size_t i = 1; i < s.words().size(); ++i) {
     std::uint64_t level = 0;
-    if (!conf::read_number(s, i, 0, 3, level)) return false;
+    if (!conf::read_number(s, i, 1, 3, level)) return false;
+    levels[i - 1] = static_cast<std::uint8_t>(level);
   }
+  settings_of(s).client_body_temp_levels = levels;
   if (!conf::read_path(s, 0, settings_of(s).client_body_temp_path)) return false;
   s.compiler.object_or_make<TempPaths>().add(settings_of(s).client_body_temp_path);
   return true;
@@ -190,8 +193,9 @@ constexpr std::array kDirectives = {
              "Keeps a buffered request body in one piece of memory."),
     row("client_body_temp_path", kEverywhere, "path [level1 [level2 [level3]]]",
         set_client_body_temp_path, {},
-        "Directory of temporary files for request bodies. Levels are accepted but not needed: the "
-        "files have no name.",
+        "Directory of temporary files for request bodies. Most have no name; those of "
+        "client_body_in_file_only are numbered and lie below subdirectories named by the last "
+        "digits of their numbers, as many as each level says.",
         conf::between(1, 4)),
     row("client_body_timeout", kEverywhere, "time", conf::set_time<&S::client_body_timeout>, "60s",
         "Longest pause between two reads of a request body; after it 408."),

@@ -2,6 +2,7 @@
 // send_*, limits, error_log…).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -27,6 +28,8 @@ struct CoreSettings {
   std::uint64_t client_body_buffer_size = 16 * 1024;
   std::uint64_t client_max_body_size = 1024 * 1024;  // 0: no limit.
   std::string_view client_body_temp_path;  // A directory, absolute; empty: the server's default.
+  // Digits of a kept file's number that name each level of subdirectories; 0: no further level.
+  std::array<std::uint8_t, 3> client_body_temp_levels = {};
   enum class BodyInFile : std::uint8_t {
     kOff,
     kOn,
