@@ -257,7 +257,8 @@ constexpr std::array kDirectives = {
     row("large_client_header_buffers", kHttpServer, "number size", set_large_client_header_buffers,
         "4 8k",
         "Number and size of further buffers for a request head: a longer request line is answered "
-        "by 414, a longer field by 400.",
+        "by 414, a longer field or head by 400, whose page says what was too large (error_page 494). "
+        "Over HTTP/2 clients are told the product of both, and a head above it is answered by 431.",
         conf::exactly(2)),
     row("lingering_close", kEverywhere, "off | on | always",
         conf::set_choice<&S::lingering_close, kLingering>, "on",
@@ -295,7 +296,8 @@ constexpr std::array kDirectives = {
         conf::set_choice<&S::server_tokens, kTokens>, "on",
         "The version in the Server field and on error pages."),
     flag_row("tcp_nodelay", kEverywhere, conf::set_flag<&S::tcp_nodelay>, "on",
-             "Sets TCP_NODELAY on connections."),
+             "Sets TCP_NODELAY on connections. What an address's default server says holds for all of its "
+             "connections."),
     flag_row("tcp_nopush", kEverywhere, conf::set_flag<&S::tcp_nopush>, "on",
              "Sends the head and the begin of a file in one packet."),
     flag_row(

@@ -2,14 +2,14 @@
 that is full. Trailers of a request are read, bounded and dropped."""
 import os
 import re
+import resource
 
 import pytest
 from fastcgi_peer import Peer, answer
 from harness import Http1, Http2, wait_until
 
 BODY = bytes(range(256)) * 400  # 102,400 bytes.
-SITE = '''client_body_temp_path @DIR@/kept %s;
-server { listen @SOCK@; client_max_body_size 1m;
+SITE = '''server { listen @SOCK@; client_max_body_size 1m; client_body_temp_path @DIR@/kept 1 2;
   fastcgi_param BODY $request_body; fastcgi_param FILE $request_body_file;
   location / { client_body_buffer_size 256k; fastcgi_pass unix:@DIR@/app.sock; }
   location /file { client_body_buffer_size 1k; fastcgi_pass unix:@DIR@/app.sock; }
@@ -36,7 +36,7 @@ class Origin:
 
 @pytest.fixture
 def site(server):
-    s = server(SITE % '1 2')
+    s = server(SITE)
     s.origin = Origin(s)
     return s
 
@@ -86,14 +86,18 @@ def test_a_body_that_nobody_wants(site, protocol):
     assert not list((site.directory / 'kept').rglob('*'))
 
 
-def test_a_full_disk(site, protocol):
-    """A file size limit on the worker stands in for the disk: writes beyond it fail."""
-    import resource
-    pid, = site.workers_pids()
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (65536, 65536))
-    assert site.get('/file', protocol, method='POST', body=BODY).status == 500
-    site.wait_log(r'\[crit\].*write\(\) to a temporary file for a request body failed \(27: File too large\)')
-    assert site.get('/', protocol, method='POST', body=b'x').body == b'1'
+def test_a_full_disk(server, protocol):
+    """A limit on the sizes of files stands in for the disk: writes beyond it fail."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, before[1]))
+    try:
+        s = server(SITE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    s.origin = Origin(s)
+    assert s.get('/file', protocol, method='POST', body=BODY).status == 500
+    s.wait_log(r'\[crit\].*write\(\) to a temporary file for a request body failed \(27: File too large\)')
+    assert s.get('/', protocol, method='POST', body=b'x').body == b'1'
 
 
 def test_a_directory_that_is_gone(site, protocol):

@@ -15,6 +15,7 @@ void Connection::flush() {
   std::array<iovec, io::Loop::kVectorsMax> vectors;
   std::size_t count = 0;
   bool more = false;
+  bool cork = false;
   for (Request* request = requests_.first(); request != nullptr && !more;
        request = requests_.next(*request)) {
     for (Segment& segment : request->output.segments()) {
@@ -24,13 +25,14 @@ void Connection::flush() {
       }
       if (!segment.in_memory() || count == vectors.size()) {
         more = true;
+        cork = request->exchange.settings<http::CoreSettings>().tcp_nopush;
         break;
       }
       vectors[count++] = {const_cast<std::byte*>(segment.bytes()), segment.length()};
     }
   }
   if (count == 0) return;
-  loop().send(fd_, {vectors.data(), count}, more && settings_.tcp_nopush, send_operation());
+  loop().send(fd_, {vectors.data(), count}, more && cork, send_operation());
 }
 
 void Connection::on_send_complete(int result) {
