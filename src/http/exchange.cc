@@ -164,6 +164,11 @@ void Exchange::proceed(StepOutcome outcome) {
       case StepOutcome::Kind::kSuspend:
         suspended_ = true;
         return;
+      case StepOutcome::Kind::kRepeat:
+        CORE_CHECK(step_ > 0);
+        --step_;
+        outcome = next_step();
+        break;
       case StepOutcome::Kind::kRelocate:
         outcome = count_uri_change() ? begin_location() : StepOutcome::fail(500);
         break;

@@ -40,6 +40,8 @@ std::span<const http::StepFactory> step_factories() {
     list.push_back({http::Phase::kContent, handlers::make_status_step});
     list.push_back(handlers::fastcgi_step());
     list.push_back(handlers::index());
+    list.push_back(handlers::autoindex());
+    list.push_back(handlers::precompressed());
     list.push_back(handlers::static_file());
     return list;
   }();
@@ -76,6 +78,8 @@ std::span<const conf::Module* const> modules() {
       &handlers::error_page_module(),
       &handlers::try_files_module(),
       &handlers::index_module(),
+      &handlers::autoindex_module(),
+      &handlers::precompressed_module(),
       &handlers::fastcgi_module(),
       &handlers::status_module(),
       &handlers::access_log_module(),

@@ -6,6 +6,7 @@
 #include "corehttpd/base/text.h"
 #include "corehttpd/expr/regex.h"
 #include "corehttpd/http/exchange.h"
+#include "corehttpd/http/negotiation.h"
 #include "transform/gzip_source.h"
 #include "transform/gzip_variant.h"
 
@@ -136,45 +137,12 @@ class Gzip final : public http::Transform {
 
 constexpr Gzip kGzip;
 
-// q of "gzip;q=0.5" in thousandths; a malformed weight counts as none given (RFC 9110 §12.4.2).
-int weight_of(std::string_view parameters) {
-  while (!parameters.empty()) {
-    const std::size_t end = std::min(parameters.find(';'), parameters.size());
-    const std::string_view parameter = text::trim(parameters.substr(0, end));
-    parameters.remove_prefix(std::min(end + 1, parameters.size()));
-    if (parameter.size() < 3 || text::lower(parameter[0]) != 'q' || parameter[1] != '=') continue;
-    const std::string_view value = parameter.substr(2);
-    if (value[0] != '0') return 1000;
-    int thousandths = 0;
-    for (std::size_t i = 2, scale = 100; i < value.size() && scale > 0; ++i, scale /= 10) {
-      if (text::is_digit(value[i])) thousandths += (value[i] - '0') * static_cast<int>(scale);
-    }
-    return thousandths;
-  }
-  return 1000;
-}
-
 }  // namespace
 
 bool accepts_gzip(std::string_view accept_encoding) {
-  constexpr int kNotListed = -1;
-  int gzip = kNotListed, any = kNotListed, identity = kNotListed;
-  std::string_view element;
-  while (text::next_list_element(accept_encoding, element)) {
-    const std::size_t end = std::min(element.find(';'), element.size());
-    const std::string_view coding = text::trim(element.substr(0, end));
-    const int weight = weight_of(element.substr(std::min(end + 1, element.size())));
-    // x-gzip is the same (RFC 9110 §8.4.1.3).
-    if (text::equals_ignore_case(coding, "gzip") || text::equals_ignore_case(coding, "x-gzip")) {
-      gzip = std::max(gzip, weight);
-    } else if (coding == "*") {
-      any = weight;
-    } else if (text::equals_ignore_case(coding, "identity")) {
-      identity = weight;
-    }
-  }
-  const int weight = gzip != kNotListed ? gzip : any;
-  return weight > 0 && weight >= identity;
+  const http::AcceptedCodings accepted(accept_encoding);
+  const int weight = accepted.weight("gzip");
+  return weight > 0 && weight >= accepted.identity_weight();
 }
 
 void describe_variant(Exchange& exchange) {

@@ -29,6 +29,8 @@ std::optional<std::uint64_t> parse_decimal(std::string_view text);
 // Next element of a comma-separated list, trimmed, with the comma consumed; quoted strings are kept
 // whole. False at the end.
 bool next_list_element(std::string_view& rest, std::string_view& element);
+// Bytes of the valid UTF-8 sequence (RFC 3629) that text begins with; 0 if it begins with none.
+std::size_t utf8_length(std::string_view text);
 // Appends value as a JSON string with its quotes, valid for any bytes: what is not UTF-8 becomes
 // U+FFFD.
 void append_json_string(std::string& out, std::string_view value);
