@@ -171,7 +171,7 @@ Asked ask(http::Exchange& exchange, std::string_view path, Need need) {
       may_wait = true;  // It won't: the thread has just been there.
     }
   }
-  if (!may_wait && files.would_wait(path, policy, links)) {
+  if (!may_wait && files.would_wait(path, need == Need::kContent, policy, links)) {
     return {std::nullopt, FileWork::start(exchange, std::make_unique<LookupWork>(path, links, need),
                                           path)};
   }

@@ -133,22 +133,18 @@ Result<FileEntry> FileLookup::probe(std::string_view path, const CachePolicy& po
   return stamp.entry();
 }
 
-bool FileLookup::would_wait(std::string_view path, const CachePolicy& policy, LinkRule links) {
+bool FileLookup::would_wait(std::string_view path, bool open, const CachePolicy& policy,
+                            LinkRule links) {
+  const Milliseconds now = clock_.now_ms();
   const auto found = nodes_.find(path);
-  if (found != nodes_.end()) {
-    const Node& node = *found->second;
-    if (policy.enabled && trusted(node, policy, links)) return false;
-    // A name that answered a moment ago is still in the kernel's caches. What lives far away is
-    // never marked so, and kept under open_file_cache only.
-    if (node.near && clock_.now_ms() - node.checked_ms < NearFiles::kWarmMs) return false;
-    if (!is_near(path)) return true;
-    found->second->near = true;
-    return false;
-  }
-  return !is_near(path);
+  if (found == nodes_.end()) return !near_.contains(path, now);
+  Node& node = *found->second;
+  if ((node.loaded || !open) && trusted(node, policy, links)) return false;
+  // A name that answered a moment ago is still in the kernel's caches.
+  if (node.near && now - node.checked_ms < NearFiles::kWarmMs) return false;
+  node.near = near_.contains(path, now);
+  return !node.near;
 }
-
-bool FileLookup::is_near(std::string_view path) { return near_.contains(path, clock_.now_ms()); }
 
 void FileLookup::mark_near(std::string_view path, std::optional<std::uint64_t> device) {
   near_.add(path, device, clock_.now_ms());

@@ -28,6 +28,7 @@ bool NearFiles::contains(std::string_view path, Milliseconds now) {
   const int fd = open_cached(path);
   // Missing or forbidden by what is cached: the same answer comes again without waiting.
   if (fd == -ENOENT || fd == -ENOTDIR || fd == -EACCES || fd == -ELOOP || fd == -ENAMETOOLONG) {
+    if (is_near_device(nearest_device(path))) slot = {hash, now};
     return true;
   }
   if (fd < 0) return false;

@@ -133,8 +133,8 @@ int reopen(OwnerWalk::Place& place, int flags) {
 
 // The part that is not checked, opened. path is left with the rest, relative.
 int open_trusted(std::string_view& path, std::uint32_t trusted_bytes) {
-  std::string trusted(path.substr(0, trusted_bytes));
-  if (trusted.empty()) trusted = path.starts_with('/') ? "/" : ".";
+  const std::string_view start = path.starts_with('/') ? "/" : ".";
+  const std::string trusted(trusted_bytes == 0 ? start : path.substr(0, trusted_bytes));
   path.remove_prefix(trusted_bytes);
   while (path.starts_with('/')) path.remove_prefix(1);
   return open_at(AT_FDCWD, trusted.c_str(), O_PATH | O_DIRECTORY, 0);

@@ -92,7 +92,8 @@ class FileLookup {
 
   // False: answering takes no more than what the kernel keeps in memory, of a file system that
   // never asks a server. Otherwise the lookup belongs into a thread (file_access.h).
-  bool would_wait(std::string_view path, const CachePolicy& policy, LinkRule links = {});
+  // open: lookup() is meant, not probe().
+  bool would_wait(std::string_view path, bool open, const CachePolicy& policy, LinkRule links = {});
   // What such a thread found out. near: path now lies in the kernel's caches, and so does whatever
   // else of this device that would_wait() finds there. nothing: it does not exist.
   void mark_near(std::string_view path, std::optional<std::uint64_t> device);
@@ -156,7 +157,6 @@ class FileLookup {
                                  LinkRule links);
   Node* keep(Node* node, std::string_view path, const FileStamp& stamp, const FileEntry& entry,
              const CachePolicy& policy, LinkRule links);
-  bool is_near(std::string_view path);
   bool settled(const FileStamp& stamp) const;
 
   const Clock& clock_;
