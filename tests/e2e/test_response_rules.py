@@ -1,0 +1,195 @@
+"""What configuration says about responses for files: fields, expiry, conditions, redirects, error pages; and what it may say in vain."""
+import os
+import time
+
+import pytest
+
+SITE = 'server { listen @SOCK@; root @DIR@/www; %s }'
+
+
+def old(path, age=3600):
+    when = int(time.time()) - age
+    os.utime(path, (when, when))
+    return when
+
+
+def http_date(when):
+    return time.strftime('%a, %d %b %Y %H:%M:%S GMT', time.gmtime(when))
+
+
+def test_add_header_inherit(server, protocol):
+    s = server('add_header X http; ' + SITE % '''add_header X server; add_header_inherit merge;
+        location /merge/ { add_header X own; } location /on/ { add_header_inherit on; add_header X own; }
+        location /off/ { add_header_inherit off; } location /off/own/ { add_header X own; add_header_inherit off; }
+        location /if/ { if ($arg_a) { add_header X if; } }''')
+    for name in ('f', 'merge/f', 'on/f', 'off/f', 'off/own/f', 'if/f'):
+        s.file(name, b'x')
+    for path, values in [('/f', ['server', 'http']), ('/merge/f', ['own', 'server', 'http']), ('/on/f', ['own']), ('/off/f', []), ('/off/own/f', ['own']),
+                         ('/if/f?a=1', ['if', 'server', 'http']), ('/if/f', ['server', 'http'])]:
+        assert s.get(path, protocol).all('x') == values, path
+
+
+def test_add_trailer_inherit(server, protocol):
+    s = server(SITE % 'add_trailer X outer; location /merge/ { add_trailer X own; add_trailer_inherit merge; } location /off/ { add_trailer_inherit off; }')
+    for name in ('f', 'merge/f', 'off/f'):
+        s.file(name, b'x')
+    assert s.get('/f', protocol).trailers == [('x', 'outer')]
+    assert s.get('/merge/f', protocol).trailers == [('x', 'own'), ('x', 'outer')]
+    assert s.get('/off/f', protocol).trailers == []
+
+
+def test_expires(server, protocol):
+    s = server('''map $arg_t $life { a 30d; b epoch; c off; d -1; e max; default nonsense; }
+    ''' + SITE % 'location /map/ { expires $life; } location /mod/ { expires modified +1h; } location /day/ { expires @23h59m; } location /neg/ { expires -5; }')
+    when = {name: old(s.file(f'{name}/f', b'x')) for name in ('map', 'mod', 'day', 'neg')}
+
+    def get(path):
+        r = s.get(path, protocol)
+        return r['cache-control'], r['expires']
+
+    assert get('/map/f?t=a')[0] == 'max-age=2592000'
+    assert get('/map/f?t=b') == ('no-cache', 'Thu, 01 Jan 1970 00:00:01 GMT')
+    assert get('/map/f?t=c') == (None, None)
+    assert get('/map/f?t=d')[0] == 'no-cache'
+    assert get('/map/f?t=e') == ('max-age=315360000', 'Thu, 31 Dec 2037 23:55:55 GMT')
+    assert get('/map/f') == (None, None)
+    assert get('/mod/f')[1] == http_date(when['mod'] + 3600)
+    control, date = get('/day/f')
+    assert 0 <= int(control.split('=')[1]) <= 86400 and ':59:00 GMT' in date
+    assert get('/neg/f')[0] == 'no-cache'
+    r = s.get('/map/f?t=a', protocol, headers=[('If-Modified-Since', http_date(when['map']))])
+    assert r.status == 304 and r['cache-control'] == 'max-age=2592000' and r['expires'] and r['etag']
+    r = s.get('/map/none?t=a', protocol)
+    assert r.status == 404 and r['expires'] is None
+
+
+def test_if_modified_since(server, protocol):
+    s = server(SITE % 'location /exact/ { } location /before/ { if_modified_since before; } location /off/ { if_modified_since off; etag off; }')
+    for mode, later, same in [('exact', 200, 304), ('before', 304, 304), ('off', 200, 200)]:
+        when = old(s.file(f'{mode}/f', b'x'))
+        for date, status in [(when + 60, later), (when, same), (when - 60, 200)]:
+            assert s.get(f'/{mode}/f', protocol, headers=[('If-Modified-Since', http_date(date))]).status == status, (mode, date - when)
+        # The obsolete forms of dates (RFC 9110 §5.6.7) mean the same; what is none is ignored.
+        if same == 304:
+            for form in ('%A, %d-%b-%y %H:%M:%S GMT', '%a %b %e %H:%M:%S %Y'):
+                value = time.strftime(form, time.gmtime(when))
+                assert s.get(f'/{mode}/f', protocol, headers=[('If-Modified-Since', value)]).status == 304, value
+        assert s.get(f'/{mode}/f', protocol, headers=[('If-Modified-Since', 'yesterday')]).status == 200
+
+
+def test_conditions_in_their_order(server, protocol):
+    """RFC 9110 §13.2.2: If-Match before If-Unmodified-Since before If-None-Match before If-Modified-Since; If-Range last."""
+    s = server(SITE % '')
+    when = old(s.file('f', b'0123456789'))
+    tag = f'"{when:x}-a"'
+    for fields, status in [
+            ([('If-Match', tag), ('If-Unmodified-Since', http_date(when - 60))], 200),
+            ([('If-Match', f'W/{tag}')], 412),
+            ([('If-Match', '*')], 200),
+            ([('If-Match', f'"a", {tag}')], 200),
+            ([('If-Match', '"a"'), ('If-None-Match', tag)], 412),
+            ([('If-Unmodified-Since', http_date(when - 60)), ('If-None-Match', tag)], 412),
+            ([('If-Match', tag), ('If-None-Match', tag)], 304),
+            ([('If-None-Match', tag), ('Range', 'bytes=0-1')], 304),
+            ([('Range', 'bytes=0-1'), ('If-Match', '"a"')], 412),
+            ([('Range', 'bytes=0-1'), ('If-Range', f'W/{tag}')], 200),
+            ([('Range', 'bytes=0-1'), ('If-Range', http_date(when - 1))], 200),
+            ([('Range', 'bytes=0-1'), ('If-Range', 'nonsense')], 200),
+            ([('Range', 'bytes=20-'), ('If-Range', '"a"')], 200),
+            ([('Range', 'bytes=20-'), ('If-Range', tag)], 416)]:
+        assert s.get('/f', protocol, headers=fields).status == status, fields
+    r = s.get('/f', protocol, method='HEAD', headers=[('If-None-Match', tag)])
+    assert r.status == 304
+    r = s.get('/f', protocol, method='HEAD', headers=[('Range', 'bytes=0-1')])
+    assert (r.status, r['content-length']) == (200, '10')
+
+
+def test_multipart_ranges(server, protocol):
+    s = server(SITE % 'types { text/plain txt; } location /two/ { max_ranges 2; } location /none/ { max_ranges 0; }')
+    data = bytes(range(256)) * 800
+    for name in ('f.txt', 'two/f.txt', 'none/f.txt'):
+        old(s.file(name, data))
+    r = s.get('/f.txt', protocol, headers=[('Range', 'bytes=70000-70009, -5,0-2')])
+    assert r.status == 206 and r['content-range'] is None and int(r['content-length']) == len(r.body)
+    kind, boundary = r['content-type'].split('; boundary=')
+    assert kind == 'multipart/byteranges'
+    parts = r.body.split(b'\r\n--' + boundary.encode())
+    assert parts[0] == b'' and parts[-1] == b'--\r\n'
+    size = len(data)
+    for part, (first, last) in zip(parts[1:-1], [(70000, 70009), (size - 5, size - 1), (0, 2)]):
+        head, body = part.split(b'\r\n\r\n', 1)
+        assert head.decode() == f'\r\nContent-Type: text/plain\r\nContent-Range: bytes {first}-{last}/{size}'
+        assert body == data[first:last + 1]
+    three = [('Range', 'bytes=0-0,10-10,20-20')]
+    assert s.get('/two/f.txt', protocol, headers=three).status == 200
+    assert s.get('/two/f.txt', protocol, headers=[('Range', 'bytes=0-0,10-10')]).status == 206
+    r = s.get('/none/f.txt', protocol, headers=three)
+    assert r.status == 200 and r['accept-ranges'] is None
+
+
+def test_directory_redirects(server, protocol):
+    s = server('''server { listen @SOCK@; server_name first.example; root @DIR@/www; location /rel/ { absolute_redirect off; }
+        location /name/ { server_name_in_redirect on; } }''')
+    for name in ('d', 'rel/d', 'name/d', 'a b%'):
+        (s.root / name).mkdir(parents=True)
+    for path, location in [('/d?x=1', 'http://asked.example/d/?x=1'), ('/rel/d', '/rel/d/'), ('/name/d', 'http://first.example/name/d/'),
+                           ('/a%20b%25', 'http://asked.example/a%20b%25/')]:
+        r = s.get(path, protocol, host='asked.example')
+        assert (r.status, r['location']) == (301, location)
+
+
+def test_merge_slashes(server, protocol):
+    s = server('server { listen @SOCK@; server_name on; root @DIR@/www; } server { listen @SOCK@; server_name off; root @DIR@/www; merge_slashes off; location /a/b { return 204; } }')
+    s.file('a/b', b'x')
+    assert s.get('//a///b', protocol, host='on').body == b'x'
+    assert s.get('/a/b', protocol, host='off').status == 204
+    assert s.get('/a//b', protocol, host='off').status == 200
+
+
+def test_error_pages_in_all_forms(server, protocol):
+    s = server(SITE % '''error_page 404 /404.html; error_page 403 =200 /403.html; log_not_found off;
+        location /other/ { error_page 404 = /page; } location = /page { return 202 made; }
+        location /away/ { error_page 404 http://example.org/x; } location /moved/ { error_page 404 =301 http://example.org/x; }
+        location /named/ { error_page 404 @name; } location @name { return 204; }
+        location /deep/ { recursive_error_pages on; error_page 404 /deep2/none; } location /deep2/ { error_page 404 =203 /404.html; }
+        location /flat/ { error_page 404 /deep2/none; }''')
+    s.file('404.html', b'missing page')
+    s.file('403.html', b'forbidden page')
+    (s.root / 'empty').mkdir()
+    for path, status, body in [('/none', 404, b'missing page'), ('/empty/', 200, b'forbidden page'), ('/other/x', 202, b'made'), ('/deep/x', 203, b'missing page')]:
+        r = s.get(path, protocol)
+        assert (r.status, r.body) == (status, body), path
+    for path, status in [('/away/x', 302), ('/moved/x', 301)]:
+        r = s.get(path, protocol)
+        assert (r.status, r['location']) == (status, 'http://example.org/x')
+    assert s.get('/named/x', protocol).status in (204, 404)
+    assert b'404 Not Found' in s.get('/flat/x', protocol).body
+    assert 'No such file' not in s.log()
+
+
+def test_media_types(server, protocol):
+    s = server('types { text/css css; image/x-own own OWN2; } types_hash_max_size 4096; types_hash_bucket_size 128; ' + SITE %
+               'default_type x/default; location /inner/ { types { text/x-inner css; } default_type ""; }')
+    for name in ('a.css', 'a.OWN', 'a.own2', 'a', '.css', 'a.b/c', 'inner/a.css', 'inner/a.own'):
+        s.file(name, b'x')
+    for path, kind in [('/a.css', 'text/css'), ('/a.OWN', 'image/x-own'), ('/a.own2', 'image/x-own'), ('/a', 'x/default'), ('/.css', 'x/default'),
+                       ('/a.b/c', 'x/default'), ('/inner/a.css', 'text/x-inner')]:
+        assert s.get(path, protocol)['content-type'] == kind, path
+    assert not s.get('/inner/a.own', protocol)['content-type']
+
+
+def test_hidden_files_as_configured(server, protocol):
+    s = server(SITE % r'location ~ /\.(?!well-known/) { return 404; }')
+    s.file('.git/config', b'secret')
+    s.file('.well-known/acme', b'token')
+    assert s.get('/.git/config', protocol).status == 404
+    assert s.get('/%2egit/config', protocol).status == 404
+    assert s.get('/.well-known/acme', protocol).body == b'token'
+
+
+def test_directives_without_meaning_are_accepted(server):
+    s = server(SITE % '''aio threads; aio_write on; directio 4m; directio_alignment 512; read_ahead 1m; output_buffers 2 32k; postpone_output 1460; send_lowat 0;
+        sendfile_max_chunk 2m; subrequest_output_buffer_size 8k; msie_padding on; msie_refresh on; types_hash_max_size 1024; types_hash_bucket_size 64;
+        open_file_cache_errors on; open_file_cache_valid 5m; open_file_cache_min_uses 2;''', start=False)
+    code, text = s.test()
+    assert code == 0 and 'unknown directive' not in text
