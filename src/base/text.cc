@@ -102,26 +102,4 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
   return std::min(row[b.size()], limit);
 }
 
-void append_json_string(std::string& out, std::string_view value) {
-  constexpr char kHex[] = "0123456789abcdef";
-  out += '"';
-  while (!value.empty()) {
-    const std::size_t length = utf8_length(value);
-    const char c = value.front();
-    if (length == 0) {
-      out += "\\ufffd";
-    } else if (c == '"' || c == '\\') {
-      out.append("\\") += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += "\\u00";
-      out += kHex[c >> 4];
-      out += kHex[c & 15];
-    } else {
-      out.append(value.substr(0, length));
-    }
-    value.remove_prefix(std::max<std::size_t>(length, 1));
-  }
-  out += '"';
-}
-
 }  // namespace corehttpd::text

@@ -27,6 +27,13 @@ void report(const Setting& s, Severity severity, std::size_t i, std::string_view
 Arena& Setting::arena() const { return compiler.arena(); }
 
 bool Setting::fail_text(std::size_t i, std::string_view message, std::string_view help) const {
+  // What does not say what would be right is helped out by the row.
+  std::string syntax;
+  if (help.empty() && message.starts_with("invalid ") &&
+      message.find(" must be ") == std::string_view::npos) {
+    syntax = syntax_of(*directive);
+    help = syntax;
+  }
   report(*this, Severity::kError, i, message, help);
   return false;
 }
@@ -47,6 +54,11 @@ void* Compiler::own_settings(Scope& scope, std::size_t module_index) {
   }
   // Owned, so it was made here as a mutable object; only the slot's type is const.
   return const_cast<void*>(scope.settings[module_index]);
+}
+
+void Compiler::degrade_site(const Scope& scope, SiteFault::Kind kind, const Position& at,
+                            std::string_view reason, std::size_t width) {
+  configuration_.sites().degrade(scope, kind, at, arena().copy(reason), width);
 }
 
 std::string_view Compiler::full_path(std::string_view path) {
@@ -99,6 +111,7 @@ class Compilation {
       compiler.tree_ = &tree;
       tree.compile_block(reader.nodes(), tree.root());
       if (diagnostics.errors() == errors_before) tree.finish();
+      configuration->sites().settle(diagnostics);
       compiler.tree_ = nullptr;
       configuration->root = tree.root().view();
     }

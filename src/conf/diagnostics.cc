@@ -6,7 +6,7 @@
 #include <iterator>
 #include <tuple>
 
-#include "corehttpd/base/text.h"
+#include "corehttpd/base/json.h"
 
 namespace corehttpd::conf {
 namespace {
@@ -91,12 +91,18 @@ void Diagnostics::add(Diagnostic diagnostic) {
   std::size_t& count = diagnostic.severity == Severity::kError ? errors_ : others_;
   ++count;
   if (diagnostic.severity == Severity::kWarning) ++warnings_;
-  if (count <= kKeptMax) all_.push_back(std::move(diagnostic));
+  if (count > kKeptMax) return;
+  // A terminal must not get control bytes from a file.
+  for (char& c : diagnostic.message) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  all_.push_back(std::move(diagnostic));
 }
 
 void Diagnostics::add(Severity severity, const Position& at, std::string message, std::string help,
-                      std::size_t width) {
+                      std::size_t width, bool degrades) {
   Diagnostic d;
+  d.degrades = degrades;
   d.severity = severity;
   d.file = at.file;
   d.line = at.line;
@@ -145,9 +151,9 @@ std::string Diagnostics::format(const Diagnostic& d) const {
 std::string Diagnostics::format_all() const {
   std::string out;
   for (const Diagnostic& d : all_) out.append(format(d)).append("\n");
-  if (const std::size_t dropped = errors_ + others_ - all_.size(); dropped > 0) {
+  if (dropped() > 0) {
     fmt::format_to(std::back_inserter(out), "corehttpd: [notice] {} more messages not shown\n",
-                   dropped);
+                   dropped());
   }
   return out;
 }
@@ -157,14 +163,14 @@ std::string Diagnostics::format_json() const {
   for (const Diagnostic& d : all_) {
     out.append(out.size() > 1 ? ",\n" : "\n");
     fmt::format_to(std::back_inserter(out), R"({{"severity":"{}","file":)", json_name(d.severity));
-    text::append_json_string(out, d.file);
+    append_json_string(out, d.file);
     fmt::format_to(std::back_inserter(out), R"(,"line":{},"column":{},"width":{},"message":)",
                    d.line, d.column, d.width);
-    text::append_json_string(out, d.message);
-    out.append(R"(,"help":)");
-    text::append_json_string(out, d.help);
-    out.append(R"(,"source":)");
-    text::append_json_string(out, d.source_line);
+    append_json_string(out, d.message);
+    out.append(R"(,"hint":)");
+    append_json_string(out, d.help);
+    out.append(R"(,"text":)");
+    append_json_string(out, d.source_line);
     out.append("}");
   }
   return out.append(all_.empty() ? "]\n" : "\n]\n");

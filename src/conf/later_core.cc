@@ -68,8 +68,7 @@ constexpr LaterGroup kGroups[] = {
      "worker_rlimit_sigpending worker_shutdown_timeout working_directory env daemon "
      "master_process pid user worker_processes"},
     {kLater, kM, "Waits for HTTP/3.", "quic_bpf"},
-    {kLater, kE, "Waits for the issue on processes, limits and privileges.",
-     "debug_connection worker_connections"},
+    {kLater, kE, "Waits for the issue on processes, limits and privileges.", "worker_connections"},
     {kLater, kM, "Waits for profiling.", "google_perftools_profiles"},
     {kLater, kM, "Serving other protocols than HTTP is not planned before HTTP is complete.",
      "stream mail", Kind::kBlock},
@@ -97,7 +96,6 @@ constexpr LaterGroup kGroups[] = {
     {kLater, kHSLI, "Waits for rate limits of responses.", "limit_rate limit_rate_after sendfile"},
     {kLater, kHSL, "Waits for the resolver.", "resolver resolver_timeout"},
     {kLater, Context::kUpstream, "Waits for the resolver.", "resolver resolver_timeout"},
-    {kLater, kHSL, "Waits for the buffered access log.", "open_log_file_cache"},
     {kLater, kHSLI | Context::kIfServer, "Waits for the log of rewrites.",
      "rewrite_log uninitialized_variable_warn"},
 };

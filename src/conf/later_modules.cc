@@ -17,8 +17,8 @@ constexpr Stage kNoMeaning = Stage::kNoMeaning;
 constexpr LaterGroup kGroups[] = {
     // Protocols and TLS.
     {kLater, kHS, "Waits for TLS.",
-     "ssl_buffer_size ssl_certificate ssl_certificate_cache ssl_certificate_compression "
-     "ssl_certificate_key ssl_ciphers ssl_conf_command ssl_dhparam ssl_early_data ssl_ecdh_curve "
+     "ssl_buffer_size ssl_certificate_cache ssl_certificate_compression ssl_ciphers "
+     "ssl_conf_command ssl_dhparam ssl_early_data ssl_ecdh_curve "
      "ssl_ech_file ssl_key_log ssl_password_file ssl_prefer_server_ciphers ssl_protocols "
      "ssl_session_cache ssl_session_ticket_key ssl_session_tickets ssl_session_timeout "
      "ssl_stapling ssl_stapling_file ssl_stapling_responder ssl_stapling_verify "

@@ -29,7 +29,7 @@ Ending Lexer::next(std::vector<Word>& words) {
     switch (c) {
       case ';':
       case '{':
-        if (words.empty()) unexpected(at_, c);
+        if (words.empty()) unexpected(at_, c, c == ';' ? stray_semicolon_help() : std::string());
         advance();
         if (c == '{') return Ending::kOpen;
         if (words.empty()) continue;  // A stray ';' hides nothing.
@@ -41,7 +41,7 @@ Ending Lexer::next(std::vector<Word>& words) {
       case '"':
       case '\'':
         if (!read_quoted(words)) return Ending::kBroken;
-        check_after_quote();
+        check_after_quote(words.back().at);
         break;
       default:
         if (!read_word(words)) return Ending::kBroken;
@@ -126,11 +126,18 @@ bool Lexer::read_quoted(std::vector<Word>& words) {
 }
 
 // nginx wants a blank or a terminator behind a quoted word; ')' is for conditions: if ($a = "b").
-void Lexer::check_after_quote() {
+void Lexer::check_after_quote(const Position& opened) {
   if (done()) return;
   const char c = text_[next_];
   // A '}' is reported by next(), since words stand before it.
-  if (!is_blank(c) && c != ';' && c != '{' && c != '}' && c != ')') unexpected(here(), c);
+  if (!is_blank(c) && c != ';' && c != '{' && c != '}' && c != ')') {
+    // What follows a quote that spans lines is most often a word that another quote cut in two.
+    unexpected(here(), c,
+               opened.line == line_ ? std::string()
+                                    : fmt::format("the quoted word before it began at {}:{}:{}: is "
+                                                  "its closing quote missing there?",
+                                                  file_, opened.line, opened.column));
+  }
 }
 
 Word Lexer::make_word(std::size_t start, std::size_t end, bool quoted, const Position& at) {
@@ -163,8 +170,16 @@ Word Lexer::make_word(std::size_t start, std::size_t end, bool quoted, const Pos
   return {{out, length}, quoted, at};
 }
 
-void Lexer::unexpected(const Position& at, char c) {
-  diagnostics_.add(Severity::kError, at, fmt::format("unexpected \"{}\"", printable(c)));
+// "location / { };": C's habit.
+std::string Lexer::stray_semicolon_help() const {
+  const std::size_t before = text_.substr(0, next_).find_last_not_of(" \t\r\n");
+  const bool behind_block = before != std::string_view::npos && text_[before] == '}';
+  return behind_block ? "a block ends with its \"}\" alone" : "";
+}
+
+void Lexer::unexpected(const Position& at, char c, std::string help) {
+  diagnostics_.add(Severity::kError, at, fmt::format("unexpected \"{}\"", printable(c)),
+                   std::move(help));
 }
 
 void Lexer::unexpected_end(std::string help) {

@@ -50,9 +50,10 @@ class Lexer {
   void skip_blanks();
   bool read_word(std::vector<Word>& words);
   bool read_quoted(std::vector<Word>& words);
-  void check_after_quote();
+  void check_after_quote(const Position& opened);
   Word make_word(std::size_t start, std::size_t end, bool quoted, const Position& at);
-  void unexpected(const Position& at, char c);
+  std::string stray_semicolon_help() const;
+  void unexpected(const Position& at, char c, std::string help = {});
   void unexpected_end(std::string help);
   bool too_long(std::size_t start, const Position& at, char quote);
 

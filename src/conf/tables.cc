@@ -166,6 +166,11 @@ std::vector<std::string> Tables::conflicts() const {
   return out;
 }
 
+std::string syntax_of(const Directive& directive) {
+  return fmt::format("syntax: {}{}{}{}", directive.name, directive.syntax.empty() ? "" : " ",
+                     directive.syntax, directive.kind == Kind::kValue ? ";" : " { ... }");
+}
+
 std::string quoted_list(std::span<const std::string_view> names) {
   std::string out;
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -44,6 +44,8 @@ class Tables {
   std::vector<Row> rows_;
 };
 
+// "syntax: root path;", for a help line.
+std::string syntax_of(const Directive& directive);
 // "a", "b" or "c": names quoted and joined for a help line.
 std::string quoted_list(std::span<const std::string_view> names);
 

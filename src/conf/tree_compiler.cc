@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "conf/foreign.h"
 #include "conf/tree_reader.h"
 
 namespace corehttpd::conf {
@@ -154,8 +155,10 @@ const Row* TreeCompiler::resolve(const Node& node, const Scope& scope) {
 }
 
 const Row* TreeCompiler::fail_unknown(const Node& node, const Scope& scope) {
-  std::string help;
-  if (const auto names = tables_.nearest(node.name.text, scope.context); !names.empty()) {
+  std::string help(foreign_help(node.name.text));
+  if (!help.empty()) {
+    // Its names are often near ours ("Redirect"), but not meant.
+  } else if (const auto names = tables_.nearest(node.name.text, scope.context); !names.empty()) {
     help = fmt::format("did you mean {}?", quoted_list(names));
   }
   error(node, fmt::format("unknown directive \"{}\"", node.name.text), std::move(help));
@@ -164,22 +167,22 @@ const Row* TreeCompiler::fail_unknown(const Node& node, const Scope& scope) {
 
 bool TreeCompiler::check_form(const Node& node, const Directive& directive) {
   if (node.is_block && directive.kind == Kind::kValue) {
+    std::string help = missing_semicolon(node, directive.contexts);
+    if (help.empty()) help = syntax_of(directive);
     error(node, fmt::format("directive \"{}\" is not terminated by \";\"", directive.name),
-          missing_semicolon(node, directive.contexts));
+          std::move(help));
     return false;
   }
   if (!node.is_block && directive.kind != Kind::kValue) {
-    error(node, fmt::format("directive \"{}\" has no opening \"{{\"", directive.name));
+    error(node, fmt::format("directive \"{}\" has no opening \"{{\"", directive.name),
+          syntax_of(directive));
     return false;
   }
   const std::size_t count = node.words.size();
   const Arity arity = directive.arity;
   if (count >= arity.min && (count <= arity.max || arity.max == at_least(0).max)) return true;
   std::string help = missing_semicolon(node, directive.contexts);
-  if (help.empty() && !directive.syntax.empty()) {
-    help = fmt::format("syntax: {} {}{}", directive.name, directive.syntax,
-                       directive.kind == Kind::kValue ? ";" : " { ... }");
-  }
+  if (help.empty()) help = syntax_of(directive);
   error(node, fmt::format("invalid number of arguments in \"{}\" directive", directive.name),
         std::move(help));
   return false;

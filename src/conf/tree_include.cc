@@ -16,13 +16,20 @@ namespace {
 
 std::size_t shown_width(const Word& word) { return word.text.size() + (word.quoted ? 2 : 0); }
 
-// path is NUL-terminated. The descriptor, or a negated errno value.
+// path is NUL-terminated. The descriptor, or a negated errno value. Devices and pipes are none of
+// configuration: reading one could hold the master up for ever.
 int open_readable(std::string_view path) {
   int fd;
   do {
-    fd = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+    fd = ::open(path.data(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   } while (fd < 0 && errno == EINTR);
-  return fd >= 0 ? fd : -errno;
+  if (fd < 0) return -errno;
+  struct stat status = {};
+  if (::fstat(fd, &status) == 0 && !S_ISREG(status.st_mode)) {
+    ::close(fd);
+    return S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
+  }
+  return fd;
 }
 
 std::string system_failure(const char* call, std::string_view path, int errno_value) {
@@ -119,7 +126,10 @@ void TreeReader::include_file(std::string_view path, const Word& word, bool raw,
   }
   const int fd = open_include(path, word);
   if (fd < 0) {
-    return error(word.at, system_failure("open()", path, -fd), {}, shown_width(word));
+    const bool relative = !word.text.starts_with('/');
+    return error(word.at, system_failure("open()", path, -fd),
+                 relative ? "relative names start at the directory of the main file" : "",
+                 shown_width(word));
   }
   const Descriptor guard(fd);
   struct stat status = {};

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "conf/brace_hint.h"
+#include "conf/foreign.h"
 #include "corehttpd/base/text.h"
 
 namespace corehttpd::conf {
@@ -62,7 +65,10 @@ bool TreeReader::parse_file(std::string_view path, std::string_view text, bool r
     return break_off();
   }
   Lexer lexer(path, text, command_line, arena_, diagnostics_);
-  return parse_block(lexer, nullptr, raw, out);
+  const std::string_view outer = std::exchange(text_, text);
+  const bool fine = parse_block(lexer, nullptr, raw, out);
+  text_ = outer;
+  return fine;
 }
 
 bool TreeReader::parse_block(Lexer& lexer, const Word* opener, bool raw, Nodes& out) {
@@ -81,15 +87,16 @@ bool TreeReader::parse_block(Lexer& lexer, const Word* opener, bool raw, Nodes& 
       case Ending::kClose:
         if (!words.empty()) add_statement(words, raw, out);
         if (opener != nullptr) return true;
-        if (words.empty()) error(lexer.at(), "unexpected \"}\"");
+        if (words.empty()) {
+          error(lexer.at(), "unexpected \"}\"",
+                diagnostics_.errors() > 0 ? std::string() : brace_hint(lexer.at().file, text_));
+        }
         broken_ =
             true;  // What follows may have been meant for another block: only its syntax counts.
         break;
       case Ending::kEnd:
         if (opener == nullptr) return true;
-        error(lexer.at(), "unexpected end of file, expecting \"}\"",
-              fmt::format("the \"{}\" block opened at {}:{}:{} is not closed", opener->text,
-                          opener->at.file, opener->at.line, opener->at.column));
+        error(lexer.at(), "unexpected end of file, expecting \"}\"", unclosed(*opener));
         return break_off();
       case Ending::kBroken:
         return break_off();
@@ -107,7 +114,7 @@ bool TreeReader::check_open(const Lexer& lexer, std::span<const Word> words, boo
     error(lexer.at(), "unexpected \"{\"", "a word with braces has to be quoted");
     return false;
   }
-  if (!words.empty() && is_cut_regex(words[0])) return false;
+  if (!words.empty() && (is_cut_regex(words[0]) || is_foreign(words))) return false;
   if (depth_ >= kNestingMax) {
     error(lexer.at(), "too deeply nested block", fmt::format("{} levels at most", kNestingMax));
     return false;
@@ -122,6 +129,26 @@ bool TreeReader::is_cut_regex(const Word& name) {
   error(name.at, fmt::format("unknown directive \"{}\"", name.text),
         "a regular expression with braces has to be quoted", shown_width(name));
   return true;
+}
+
+// Apache's "%{HTTP_HOST}" opens a block too, and nothing behind it makes sense.
+bool TreeReader::is_foreign(std::span<const Word> words) {
+  for (const Word& word : words) {
+    if (word.quoted) continue;
+    const std::string_view help = foreign_help(word.text);
+    if (help.empty() || (&word != &words[0] && word.at.line == words[0].at.line)) continue;
+    error(word.at, fmt::format("unknown directive \"{}\"", word.text), std::string(help),
+          shown_width(word));
+    return true;
+  }
+  return false;
+}
+
+std::string TreeReader::unclosed(const Word& opener) const {
+  std::string hint = brace_hint(opener.at.file, text_);
+  if (!hint.empty()) return hint;
+  return fmt::format("the \"{}\" block opened at {}:{}:{} is not closed", opener.text,
+                     opener.at.file, opener.at.line, opener.at.column);
 }
 
 bool TreeReader::parse_child_block(Lexer& lexer, std::span<const Word> words, Nodes& out) {

@@ -64,6 +64,8 @@ class TreeReader {
   bool parse_child_block(Lexer& lexer, std::span<const Word> words, Nodes& out);
   bool check_open(const Lexer& lexer, std::span<const Word> words, bool raw);
   bool is_cut_regex(const Word& name);
+  bool is_foreign(std::span<const Word> words);
+  std::string unclosed(const Word& opener) const;
   void add_statement(std::span<const Word> words, bool raw, Nodes& out);
   Node make_node(std::span<const Word> words);
   std::span<const Node> keep(const Nodes& nodes);
@@ -91,6 +93,7 @@ class TreeReader {
   // lines.
   std::unordered_map<std::string, Parsed> parsed_;
   std::size_t total_nodes_ = 0;
+  std::string_view text_;  // Of the file being read.
   std::size_t depth_ = 0;  // Blocks open now, over all files of the stack.
   bool broken_ = false;
 };

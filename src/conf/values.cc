@@ -123,7 +123,12 @@ bool read_time(const Setting& s, std::size_t word, Milliseconds& out) {
 bool read_number(const Setting& s, std::size_t word, std::uint64_t min, std::uint64_t max,
                  std::uint64_t& out) {
   const auto value = parse_number(s.word(word));
-  if (!value) return s.fail(word, "\"{}\" directive invalid number", s.name());
+  if (!value) {
+    return s.fail_text(word, fmt::format("\"{}\" directive invalid number", s.name()),
+                       max >= INT32_MAX
+                           ? fmt::format("it takes a whole number from {}", min)
+                           : fmt::format("it takes a whole number from {} to {}", min, max));
+  }
   if (*value < min || *value > max) {
     return s.fail(word, "value must be between {} and {}", min, max);
   }

@@ -107,7 +107,10 @@ class MapReader {
       map_.cached = false;
       return true;
     }
-    if (line.words.size() != 1) return fail(line, "invalid number of the map parameters");
+    if (line.words.size() != 1) {
+      return fail(line, "invalid number of the map parameters",
+                  "each line is a value and what it becomes: example.org 1;");
+    }
     if (key == "default") {
       if (has_default_) return fail(line, "duplicate default map parameter");
       has_default_ = true;
@@ -165,8 +168,9 @@ class MapReader {
     map_.values = values;
   }
 
-  bool fail(const conf::Node& line, std::string message) {
-    compiler_.diagnostics().add(conf::Severity::kError, line.name.at, std::move(message), {},
+  bool fail(const conf::Node& line, std::string message, std::string help = {}) {
+    compiler_.diagnostics().add(conf::Severity::kError, line.name.at, std::move(message),
+                                std::move(help),
                                 line.name.text.size() + (line.name.quoted ? 2 : 0));
     return false;
   }

@@ -106,6 +106,28 @@ bool compile_program(const conf::Setting& setting, std::size_t word, std::string
 
 bool has_variables(std::string_view text) { return text.find('$') != std::string_view::npos; }
 
+namespace {
+
+// "did you mean "$host"?", or empty.
+std::string nearest_help(const RegistryData& data, std::string_view name) {
+  // A third of the letters may differ, as with directives.
+  const std::size_t limit = std::clamp<std::size_t>(name.size() / 3, 1, 4) + 1;
+  std::size_t best = limit;
+  std::string_view nearest;
+  const auto consider = [&](std::string_view other) {
+    const std::size_t distance = text::edit_distance(name, other, limit);
+    // The tables have no order of their own; the same file is always told the same.
+    if (distance > best || (distance == best && (nearest.empty() || other > nearest))) return;
+    best = distance;
+    nearest = other;
+  };
+  for (const auto& [other, variable] : data.builtins) consider(other);
+  for (const auto& [other, variable] : data.users) consider(other);
+  return nearest.empty() ? std::string() : fmt::format("did you mean \"${}\"?", nearest);
+}
+
+}  // namespace
+
 void resolve_programs(conf::Compiler& compiler) {
   RegistryData& data = RegistryData::of(compiler);
   const Registry& names = registry(compiler);
@@ -114,7 +136,8 @@ void resolve_programs(conf::Compiler& compiler) {
     const std::optional<Registry::Found> found = names.find(part.text);
     if (!found) {
       compiler.diagnostics().add(conf::Severity::kError, one.at,
-                                 fmt::format("unknown \"{}\" variable", part.text), {}, one.width);
+                                 fmt::format("unknown \"{}\" variable", part.text),
+                                 nearest_help(data, part.text), one.width);
     } else if (found->variable != nullptr) {
       part.get = found->variable->get;
       part.text = found->suffix;

@@ -1,11 +1,10 @@
 // What the client sent.
-#include <sys/random.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "corehttpd/base/text.h"
 #include "corehttpd/http/request_body.h"
+#include "corehttpd/http/request_id.h"
 #include "expr/variables.h"
 
 namespace corehttpd::expr {
@@ -54,11 +53,6 @@ std::optional<std::string_view> decode_base64(Arena& arena, std::string_view tex
   }
   return std::string_view(out.data(), length);
 }
-
-struct RequestId {
-  char text[32];
-  bool made = false;
-};
 
 }  // namespace
 
@@ -171,18 +165,7 @@ Value request_body_file(http::Exchange& exchange, std::string_view) {
 }
 
 Value request_id(http::Exchange& exchange, std::string_view) {
-  RequestId& id = exchange.main().state<RequestId>();
-  if (!id.made) {
-    unsigned char random[16] = {};
-    // 16 bytes never block once the system has booted, and are never cut short.
-    if (::getrandom(random, sizeof(random), 0) != sizeof(random)) return std::nullopt;
-    for (std::size_t i = 0; i < sizeof(random); ++i) {
-      id.text[2 * i] = "0123456789abcdef"[random[i] >> 4];
-      id.text[2 * i + 1] = "0123456789abcdef"[random[i] & 15];
-    }
-    id.made = true;
-  }
-  return std::string_view(id.text, sizeof(id.text));
+  return unless_empty(http::request_id(exchange));
 }
 
 Value request_length(http::Exchange& exchange, std::string_view) {

@@ -8,6 +8,7 @@
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/exchange.h"
 #include "corehttpd/http/target.h"
+#include "corehttpd/route/tree.h"
 #include "handlers/built_in_page.h"
 
 namespace corehttpd::handlers {
@@ -189,6 +190,7 @@ bool set_error_page(const Setting& s) {
   }
   if (s.word(uri).empty()) return s.fail(uri, "empty URI");
   if (!expr::read_program(s, uri, page.uri)) return false;
+  route::expect_named_location(s, uri);
   // Earlier ones of this block come first, as nginx tries them.
   const std::span<const ErrorPage> before =
       s.first_here ? std::span<const ErrorPage>() : settings.pages;

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "corehttpd/base/clock.h"
+#include "corehttpd/base/json.h"
 #include "corehttpd/base/text.h"
 
 namespace corehttpd::handlers {
@@ -163,7 +164,7 @@ void append_json_entry(std::string& out, const DirectoryEntry& entry, bool first
   char date[29];
   format_http_date(entry.modified_s, date);
   out.append(first ? "\r\n{ \"name\":" : ",\r\n{ \"name\":");
-  text::append_json_string(out, entry.name);
+  append_json_string(out, entry.name);
   fmt::format_to(std::back_inserter(out), ", \"type\":\"{}\", \"mtime\":\"{}\"", type_of(entry),
                  std::string_view(date, sizeof date));
   if (entry.kind == DirectoryEntry::Kind::kFile) {

@@ -7,6 +7,10 @@
 namespace corehttpd::handlers::rewrite {
 namespace {
 
+constexpr std::string_view kForms =
+    "a condition is ($variable), ($variable = text), ($variable ~ regex) or (-f path), each also "
+    "with !, and no more than one of them";
+
 // A word of the condition without the parentheses, and where it stands for errors.
 struct Operand {
   std::string_view text;
@@ -17,12 +21,14 @@ struct Operand {
 bool strip_parentheses(const conf::Setting& s, std::vector<Operand>& out) {
   for (std::size_t i = 0; i < s.words().size(); ++i) out.push_back({s.word(i), i});
   if (!out.front().text.starts_with('(')) {
-    return s.fail(0, "invalid condition \"{}\"", out.front().text);
+    return s.fail_text(0, fmt::format("invalid condition \"{}\"", out.front().text), kForms);
   }
   out.front().text.remove_prefix(1);
   // A last word that is nothing but "(" has just lost it.
   if (!out.back().text.ends_with(')')) {
-    return s.fail(out.back().word, "invalid condition \"{}\"", s.word(out.back().word));
+    return s.fail_text(out.back().word,
+                       fmt::format("invalid condition \"{}\"", s.word(out.back().word)),
+                       "the condition's \")\" is missing");
   }
   out.back().text.remove_suffix(1);
   if (out.front().text.empty() && !s.node.words.front().quoted) out.erase(out.begin());
@@ -34,7 +40,8 @@ bool strip_parentheses(const conf::Setting& s, std::vector<Operand>& out) {
 bool read_comparison(const conf::Setting& s, std::span<const Operand> operands, Condition& out) {
   const Operand& variable = operands[0];
   if (operands.size() != 1 && operands.size() != 3) {
-    return s.fail(variable.word, "invalid condition \"{}\"", variable.text);
+    return s.fail_text(variable.word, fmt::format("invalid condition \"{}\"", variable.text),
+                       kForms);
   }
   if (!expr::compile_program(s, variable.word, variable.text, out.left)) return false;
   if (operands.size() == 1) return true;
@@ -51,7 +58,9 @@ bool read_comparison(const conf::Setting& s, std::span<const Operand> operands, 
     out.regex = expr::Regex::compile(s, value.word, value.text, name == "~*");
     return out.regex != nullptr;
   }
-  return s.fail(operands[1].word, "unexpected \"{}\" in condition", operands[1].text);
+  return s.fail_text(operands[1].word,
+                     fmt::format("unexpected \"{}\" in condition", operands[1].text),
+                     "compared is with = and !=, matched with ~, ~*, !~ and !~*");
 }
 
 // "-f", "!-f" and so on: nothing if the text is none of them.
@@ -107,7 +116,7 @@ bool read_condition(const conf::Setting& s, Condition& out) {
   if (operands.size() == 2 && read_file_test(first.text, out)) {
     return expr::compile_program(s, operands[1].word, operands[1].text, out.left);
   }
-  return s.fail(first.word, "invalid condition \"{}\"", first.text);
+  return s.fail_text(first.word, fmt::format("invalid condition \"{}\"", first.text), kForms);
 }
 
 Verdict judge(const Condition& condition, http::Exchange& exchange) {

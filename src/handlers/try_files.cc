@@ -7,6 +7,7 @@
 #include "corehttpd/handlers/files.h"
 #include "corehttpd/http/exchange.h"
 #include "corehttpd/http/target.h"
+#include "corehttpd/route/tree.h"
 
 namespace corehttpd::handlers {
 namespace {
@@ -96,6 +97,7 @@ bool set_try_files(const conf::Setting& s) {
   }
   settings.candidates = candidates;
   const std::string_view fallback = s.word(last);
+  route::expect_named_location(s, last);
   if (!fallback.starts_with('='))
     return expr::compile_program(s, last, fallback, settings.fallback);
   const auto status = conf::parse_number(fallback.substr(1));

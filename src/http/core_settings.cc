@@ -98,30 +98,48 @@ bool set_error_log(const Setting& s) {
   LogLevel level = LogLevel::kError;
   if (s.words().size() > 1 && !read_log_level(s, 1, level)) return false;
   if (s.first_here) settings.error_log = nullptr;
-  if (name.starts_with("syslog:")) {
+  if (name.starts_with("memory:")) {
     s.compiler.diagnostics().add(
         conf::Severity::kNotice, s.node.name.at,
-        "error_log to syslog is still to come; lines go to the process's own log meanwhile");
+        "error_log to memory is for debuggers only and not kept here, the directive is ignored");
     return true;
   }
-  if (name.starts_with("memory:")) return s.fail(0, "error_log to memory is not supported");
   if (name.empty()) return s.fail(0, "empty name of a log file");
   if (name == "off")
     s.warn(0,
            "\"error_log off\" logs to a file named \"off\"; \"error_log /dev/null crit\" is what "
            "silences it");
+  auto& files = s.compiler.object_or_make<LogFiles>();
   auto* target = s.arena().make<LogTarget>();
   target->level = level;
   target->next = settings.error_log;
-  if (name != "stderr") {
-    auto& files = s.compiler.object_or_make<LogFiles>();
+  if (name.starts_with("syslog:")) {
+    target->sink = files.add_syslog(s, 0);
+    if (target->sink == nullptr) return false;
+    target->path = name;
+    target->fd = -1;
+  } else if (name != "stderr") {
     const LogFile& file = files.add(s.arena(), s.compiler.full_path(name));
     target->path = file.path;
     target->fd = -1;  // Until the master has opened it: nothing may land on a descriptor that is
                       // something else.
     files.bind(*target, file);
   }
+  files.note_level(level);
   settings.error_log = target;
+  return true;
+}
+
+bool set_error_log_format(const Setting& s) {
+  LogOptions& options = s.compiler.object_or_make<LogFiles>().options();
+  if (s.word(0) == "json") {
+    options.format = LogOptions::Format::kJson;
+  } else if (s.word(0) != "nginx") {
+    return conf::fail_choice(s, 0, "nginx, json");
+  }
+  if (s.words().size() > 1 && s.word(1) != "request_id")
+    return s.fail(1, "invalid parameter \"{}\"", s.word(1));
+  options.request_id = s.words().size() > 1;
   return true;
 }
 
@@ -171,13 +189,24 @@ constexpr std::array kDirectives = {
               Context::kMain | Context::kMail | Context::kStream | kEverywhere,
               Kind::kValue,
               conf::between(1, 2),
-              "file | stderr | syslog:server=address[,parameter=value] [debug | info | notice | "
-              "warn | error | crit | alert | emerg]",
+              "file | stderr | syslog:server=address[,facility=name][,severity=name][,tag=text]"
+              "[,nohostname] [debug | info | notice | warn | error | crit | alert | emerg]",
               set_error_log,
               {},
               Inherit::kList,
               Stage::kWorks,
               "Where errors are logged, and from which level on. May be given several times."},
+    Directive{"error_log_format",
+              Context::kMain,
+              Kind::kValue,
+              conf::between(1, 2),
+              "nginx | json [request_id]",
+              set_error_log_format,
+              {},
+              Inherit::kOverride,
+              Stage::kWorks,
+              "Our own. Shape of the lines of all error logs: nginx's, or one JSON object a line. "
+              "request_id adds the request's $request_id to lines about a request."},
     flag_row("etag", kEverywhere, conf::set_flag<&S::etag>, "on", "ETag for static files."),
     row("if_modified_since", kEverywhere, "off | exact | before",
         conf::set_choice<&S::if_modified_since, kIfModifiedSince>, "exact",

@@ -5,6 +5,7 @@
 #include "corehttpd/base/check.h"
 #include "corehttpd/http/absolute_location.h"
 #include "corehttpd/http/core_settings.h"
+#include "corehttpd/http/request_id.h"
 #include "corehttpd/http/target.h"
 
 namespace corehttpd::http {
@@ -55,6 +56,7 @@ Exchange::~Exchange() = default;
 
 void Exchange::start() {
   services_.counters.request_started();
+  log(LogLevel::kDebug, 0, "http request line: \"{}\"", request_.request_line);
   if (!choose_site()) {
     log(LogLevel::kInfo, 0, "client sent invalid host header while reading client request headers");
     return fail(400);
@@ -128,6 +130,10 @@ StepOutcome Exchange::begin_location() {
     add_slash = services_.sites.find_location(*this) == LocationMatch::kAddSlash;
   }
   pipeline_ = location_ == nullptr ? Pipeline{} : location_->pipeline;
+  if (location_ != nullptr) {
+    log(LogLevel::kDebug, 0, "using configuration \"{}{}\"", location_->exact ? "=" : "",
+        location_->name);
+  }
   if (location_ != nullptr && location_->internal && !internal_) return StepOutcome::fail(404);
   if (!check_body_size()) return StepOutcome::fail(413);
   if (add_slash) {
@@ -256,6 +262,7 @@ void Exchange::respond(BodySource* body) {
   head_sent_ = true;
   source_ = body;
   if (body_.state() == RequestBody::State::kUnread) body_.discard();
+  log(LogLevel::kDebug, 0, "http response head: {}", response_.status);
   transport_.send_head(response_, body);
 }
 
@@ -298,6 +305,7 @@ void Exchange::abort_hooks(const Error& error) {
 
 void Exchange::finish() {
   finished_ = true;
+  log(LogLevel::kDebug, 0, "http request done: {}, {} bytes sent", response_.status, bytes_sent_);
   resume_.unlink();
   // An upload may still be running towards an origin that answered early; nobody needs it any more.
   abort_hooks(Error{Code::kCancelled, Party::kSelf, 0, "response complete"});
@@ -321,21 +329,24 @@ const LogTarget* Exchange::log_target() const {
   return settings_ ? settings_.get<CoreSettings>().error_log : nullptr;
 }
 
-void Exchange::append_to(std::string& line) const {
+void Exchange::describe(LogFields& fields) const {
   char text[IpAddress::kTextMax];
-  line.append(", client: ").append(client_.format(text));
-  if (site_ != nullptr) line.append(", server: ").append(site_->name);
+  fields.add("client", client_.format(text), false);
+  if (site_ != nullptr) fields.add("server", site_->name, false);
   const Exchange* main = this;
   while (main->parent_ != nullptr) main = main->parent_;
   if (!main->request_.request_line.empty()) {
-    line.append(", request: \"").append(main->request_.request_line).append("\"");
+    fields.add("request", main->request_.request_line, true);
   }
-  if (main != this) line.append(", subrequest: \"").append(uri_).append("\"");
-  if (!upstream_text_.empty()) line.append(", upstream: \"").append(upstream_text_).append("\"");
-  if (!main->request_.authority.empty())
-    line.append(", host: \"").append(main->request_.authority).append("\"");
+  if (main != this) fields.add("subrequest", uri_, true);
+  if (!upstream_text_.empty()) fields.add("upstream", upstream_text_, true);
+  if (!main->request_.authority.empty()) fields.add("host", main->request_.authority, true);
   const std::string_view referrer = main->request_.fields.value(FieldName::kReferer);
-  if (!referrer.empty()) line.append(", referrer: \"").append(referrer).append("\"");
+  if (!referrer.empty()) fields.add("referrer", referrer, true);
+  if (log_options().request_id) {
+    // Made at first use, which may be this.
+    fields.add("request_id", request_id(const_cast<Exchange&>(*this)), true);
+  }
 }
 
 }  // namespace corehttpd::http

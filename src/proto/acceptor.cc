@@ -6,6 +6,7 @@
 #include "corehttpd/base/check.h"
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/io/socket.h"
+#include "proto/connection_log.h"
 #include "proto/h1/connection.h"
 
 namespace corehttpd::proto {
@@ -158,6 +159,10 @@ void Acceptor::serve(int fd) {
       info.local = IpAddress::from_sockaddr(reinterpret_cast<const sockaddr*>(&local));
     }
   }
+  for (const IpNetwork& clients : services.debug_clients) info.debug |= clients.contains(info.peer);
+  const auto& settings = services.sites.default_site(endpoint_).settings.get<http::CoreSettings>();
+  log_in(settings.error_log, LogLevel::kDebug, ConnectionLog(info), 0, "accept: port {}, fd:{}",
+         info.peer.port, fd);
   services.counters.connection_accepted();
   h1::Connection::serve(fd, info, *owner_.h1_);
 }

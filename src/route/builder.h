@@ -23,6 +23,9 @@ struct LocationBuild {
   LocationBuild* parent = nullptr;  // nullptr: on the server's own level.
   ServerBuild* server = nullptr;
   conf::Position at;
+  conf::Position name_at;
+  std::size_t name_width = 1;
+  bool ignore_case = false;  // "~*".
   std::vector<LocationBuild*> nested;
 };
 
@@ -66,10 +69,20 @@ struct InnerBuild {
   conf::Scope* scope;
 };
 
+// A named location that a directive sends requests to.
+struct ExpectedLocation {
+  const conf::Scope* scope;
+  std::string_view name;
+  conf::Position at;
+  std::size_t width;
+};
+
 struct Builder {
+  bool has_http = false;  // There is an http block.
   std::vector<ServerBuild*> servers;
   std::vector<LocationBuild*> locations;  // All, nested ones too.
   std::vector<InnerBuild> inner;
+  std::vector<ExpectedLocation> expected;
   std::span<const http::StepFactory> factories;
 };
 
@@ -112,6 +125,8 @@ bool set_server_name(const conf::Setting& setting);
 void build_locations(conf::Compiler& compiler, Builder& builder);
 void build_listeners(conf::Compiler& compiler, Builder& builder, Tree::Data& data);
 void build_pipelines(conf::Compiler& compiler, Builder& builder);
+// Warnings of what is allowed but surely not meant.
+void warn_of_traps(conf::Compiler& compiler, const Builder& builder);
 // Names of the servers that listen on one address. at: text of that address, for warnings.
 AddressSites build_names(conf::Compiler& compiler, std::span<ServerBuild* const> servers,
                          const SiteData* default_site, std::string_view at);

@@ -18,6 +18,12 @@ void add_notice(const conf::Setting& s, std::size_t word, std::string message, s
                                std::move(help), s.word(word).size());
 }
 
+bool fail_port(const conf::Setting& s) {
+  return s.fail_text(0,
+                     fmt::format("invalid port in \"{}\" of the \"listen\" directive", s.word(0)),
+                     "ports go from 1 to 65535");
+}
+
 // One address; names are resolved here, in the master, as nginx does.
 bool read_address(const conf::Setting& s, std::string_view text, ListenBuild& listen) {
   const Result<io::Address> numeric = io::parse_address(text, kPortDefault);
@@ -26,6 +32,7 @@ bool read_address(const conf::Setting& s, std::string_view text, ListenBuild& li
     return true;
   }
   const std::string_view written = s.word(0);
+  if (std::string_view(numeric.error().context) == "invalid port") return fail_port(s);
   if (numeric.error().code != Code::kNotFound) {
     return s.fail(0, "{} in \"{}\" of the \"listen\" directive", numeric.error().context, written);
   }
@@ -53,7 +60,7 @@ bool read_addresses(const conf::Setting& s, ListenBuild& listen) {
   const auto last = text::parse_decimal(text.substr(dash + 1));
   if (!first || !last) return read_address(s, text, listen);
   if (*first == 0 || *last > 65535 || *first > *last) {
-    return s.fail(0, "invalid port in \"{}\" of the \"listen\" directive", text);
+    return fail_port(s);
   }
   for (std::uint64_t port = *first; port <= *last; ++port) {
     if (!read_address(s, fmt::format("{}{}", text.substr(0, start), port), listen)) return false;

@@ -20,7 +20,9 @@ struct AddressBuild {
   bool options_set = false;
   bool bind = false;
   bool tls = false;
-  conf::Position at;
+  conf::Position at;  // Of what set the options, else the first.
+  conf::Position last_at;
+  conf::Position default_at;
 
   const SiteData* default_site() const {
     return (default_server != nullptr ? default_server : servers.front())->site;
@@ -58,9 +60,11 @@ class ListenerBuilder {
     return listen;
   }
 
-  bool fail(const ListenBuild& listen, std::string message) {
-    compiler_.diagnostics().add(conf::Severity::kError, listen.at, std::move(message), {},
-                                listen.width);
+  bool fail(const ListenBuild& listen, std::string message, const conf::Position& first) {
+    compiler_.diagnostics().add(
+        conf::Severity::kError, listen.at, std::move(message),
+        fmt::format("the first is in {}:{}:{}", first.file, first.line, first.column),
+        listen.width);
     return false;
   }
 
@@ -70,13 +74,14 @@ class ListenerBuilder {
     if (added) addresses_.push_back({.address = address, .text = std::move(text), .at = listen.at});
     AddressBuild& one = addresses_[known->second];
     if (!one.servers.empty() && one.servers.back() == &server) {
-      return fail(listen, fmt::format("a duplicate listen {}", one.text));
+      return fail(listen, fmt::format("a duplicate listen {}", one.text), one.last_at);
     }
     one.servers.push_back(&server);
+    one.last_at = listen.at;
     one.tls |= listen.tls;
     if (listen.options_set) {
       if (one.options_set) {
-        return fail(listen, fmt::format("duplicate listen options for {}", one.text));
+        return fail(listen, fmt::format("duplicate listen options for {}", one.text), one.at);
       }
       one.options_set = true;
       one.options = listen.options;
@@ -85,9 +90,11 @@ class ListenerBuilder {
     }
     if (listen.default_server) {
       if (one.default_server != nullptr) {
-        return fail(listen, fmt::format("a duplicate default server for {}", one.text));
+        return fail(listen, fmt::format("a duplicate default server for {}", one.text),
+                    one.default_at);
       }
       one.default_server = &server;
+      one.default_at = listen.at;
     }
     return true;
   }

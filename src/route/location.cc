@@ -117,6 +117,10 @@ bool open_location(const conf::Setting& s) {
   location->parent = outer;
   location->server = outer != nullptr ? outer->server : static_cast<ServerBuild*>(s.scope.object);
   location->at = s.node.name.at;
+  const conf::Word& last_word = s.node.words.back();
+  location->name_at = last_word.at;
+  location->name_width = last_word.text.size() + (last_word.quoted ? 2 : 0);
+  location->ignore_case = form.ignore_case;
   LocationNode& node = *location->node;
   node.name = form.name;
   node.exact = form.exact;

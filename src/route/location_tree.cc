@@ -13,8 +13,11 @@ bool lacks_only_slash(std::string_view edge, std::string_view rest) {
 
 enum class Outcome : std::uint8_t { kDeclined, kPrefix, kFinal };
 
-Outcome find_in_level(http::Exchange& exchange, const LocationLevel& level, LocationFound& found) {
-  const PrefixTree::Match match = level.prefixes.find(exchange.uri());
+// matches: how a location's pattern is asked.
+template <class Matches>
+Outcome find_in_level(std::string_view uri, const LocationLevel& level, const Matches& matches,
+                      LocationFound& found) {
+  const PrefixTree::Match match = level.prefixes.find(uri);
   Outcome outcome = Outcome::kDeclined;
   bool no_regex = false;
   switch (match.kind) {
@@ -31,7 +34,7 @@ Outcome find_in_level(http::Exchange& exchange, const LocationLevel& level, Loca
       no_regex = match.location->no_regex;
       outcome = Outcome::kPrefix;
       if (match.location->nested != nullptr &&
-          find_in_level(exchange, *match.location->nested, found) == Outcome::kFinal) {
+          find_in_level(uri, *match.location->nested, matches, found) == Outcome::kFinal) {
         return Outcome::kFinal;
       }
       break;
@@ -39,9 +42,9 @@ Outcome find_in_level(http::Exchange& exchange, const LocationLevel& level, Loca
   // A "^~" spares the URI the regexes beside it, not those nested in it.
   if (no_regex) return outcome;
   for (const LocationNode* location : level.regexes) {
-    if (!location->pattern->match(exchange, exchange.uri())) continue;
+    if (!matches(*location->pattern)) continue;
     found.location = location;
-    if (location->nested != nullptr) find_in_level(exchange, *location->nested, found);
+    if (location->nested != nullptr) find_in_level(uri, *location->nested, matches, found);
     return Outcome::kFinal;
   }
   return outcome;
@@ -128,8 +131,18 @@ PrefixTree::Match PrefixTree::find(std::string_view uri) const {
 
 LocationFound find_location(http::Exchange& exchange, const LocationLevel& level) {
   LocationFound found;
-  find_in_level(exchange, level, found);
+  const auto matches = [&](const expr::Regex& pattern) {
+    return pattern.match(exchange, exchange.uri());
+  };
+  find_in_level(exchange.uri(), level, matches, found);
   return found;
+}
+
+const LocationNode* locate(std::string_view uri, const LocationLevel& level) {
+  LocationFound found;
+  const auto matches = [&](const expr::Regex& pattern) { return pattern.test(uri); };
+  find_in_level(uri, level, matches, found);
+  return found.location;
 }
 
 }  // namespace corehttpd::route

@@ -58,5 +58,7 @@ struct LocationFound {
   bool add_slash = false;
 };
 LocationFound find_location(http::Exchange& exchange, const LocationLevel& level);
+// The same without an exchange: regexes are only asked. nullptr: none.
+const LocationNode* locate(std::string_view uri, const LocationLevel& level);
 
 }  // namespace corehttpd::route

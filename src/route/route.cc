@@ -8,7 +8,9 @@ namespace {
 
 using conf::Context;
 
-bool open_http(const conf::Setting&) { return true; }
+bool open_http(const conf::Setting& s) {
+  return s.compiler.object_or_make<Builder>().has_http = true;
+}
 
 bool open_server(const conf::Setting& s) {
   ServerBuild* const server = s.arena().make<ServerBuild>();
@@ -20,9 +22,32 @@ bool open_server(const conf::Setting& s) {
   return true;
 }
 
+// What messages and a reload know a site by.
+conf::Site identity_of(Arena& arena, const ServerBuild& server) {
+  conf::Site site;
+  std::vector<std::string_view> addresses;
+  std::vector<std::string_view> names;
+  for (const ListenBuild& listen : server.listens) {
+    if (listen.tls && site.tls_at.line == 0) {
+      site.tls_at = listen.at;
+      site.tls_width = static_cast<std::uint32_t>(listen.width);
+    }
+    for (const io::Address& address : listen.addresses) {
+      addresses.push_back(arena.copy(address.to_string()));
+    }
+  }
+  for (const ServerName& name : server.names) names.push_back(name.text);
+  site.addresses = to_arena(arena, addresses);
+  site.names = to_arena(arena, names);
+  site.name = !server.site->name.empty() || addresses.empty() ? server.site->name : addresses[0];
+  site.scope = server.scope;
+  return site;
+}
+
 void finish(conf::Compiler& compiler) {
   Builder& builder = compiler.object_or_make<Builder>();
   Arena& arena = compiler.arena();
+  if (!builder.has_http) return;  // No tree: the server says so.
   Tree::Data* const data = arena.make<Tree::Data>();
   for (ServerBuild* server : builder.servers) {
     SiteData& site = *server->site;
@@ -34,8 +59,12 @@ void finish(conf::Compiler& compiler) {
     site.name = name;
   }
   build_locations(compiler, builder);
+  warn_of_traps(compiler, builder);
   build_listeners(compiler, builder, *data);
   build_pipelines(compiler, builder);
+  for (const ServerBuild* server : builder.servers) {
+    compiler.configuration().sites().add(identity_of(arena, *server));
+  }
   const auto sites = arena.make_array<const http::Site*>(builder.servers.size());
   for (std::size_t i = 0; i < sites.size(); ++i) sites[i] = builder.servers[i]->site;
   data->sites = sites;

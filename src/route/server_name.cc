@@ -35,8 +35,12 @@ bool read_name(const conf::Setting& s, std::size_t word, ServerName& name) {
     if (::gethostname(hostname, sizeof(hostname) - 1) != 0) return s.fail(word, "gethostname()");
     text = hostname;
   }
-  if (text.find('/') != std::string_view::npos) {
-    s.warn(word, "server name \"{}\" has suspicious symbols", text);
+  if (const std::size_t odd = text.find_first_of("/,:;@()<>\\"); odd != std::string_view::npos) {
+    s.compiler.diagnostics().add(conf::Severity::kWarning, s.node.words[word].at,
+                                 fmt::format("server name \"{}\" has suspicious symbols", text),
+                                 text[odd] == ',' ? "names are separated by blanks"
+                                                  : "a name alone, without scheme, port and path",
+                                 s.word(word).size());
   }
   name.text = lower(s.arena(), text);
   // A fully qualified name's dot is taken off hosts too.

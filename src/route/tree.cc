@@ -60,6 +60,11 @@ http::LocationMatch Tree::find_location(http::Exchange& exchange) const {
   return found.add_slash ? http::LocationMatch::kAddSlash : http::LocationMatch::kFound;
 }
 
+const http::Location* Tree::locate(const http::Site& site, std::string_view uri) const {
+  const LocationLevel* level = data_of(site).level;
+  return level == nullptr ? nullptr : route::locate(uri, *level);
+}
+
 bool Tree::find_named_location(http::Exchange& exchange, std::string_view name) const {
   for (const LocationNode* location : data_of(exchange.site()).named) {
     if (location->name != name) continue;

@@ -11,9 +11,10 @@ namespace corehttpd::server {
 
 struct ChannelMessage {
   enum class Type : std::uint32_t {
-    kReopenLog = 1,  // With the descriptor.
-    kReady = 2,      // The worker accepts connections.
-    kStopped = 3,    // It drains, and accepts no more.
+    kReopenLog = 1,   // With the descriptor.
+    kReady = 2,       // The worker accepts connections.
+    kStopped = 3,     // It drains, and accepts no more.
+    kForgetLogs = 4,  // Log files that the worker has opened itself are to be opened anew.
   } type;
   std::uint32_t index;  // kReopenLog: of the log file, in LogFiles.
 };

@@ -189,19 +189,35 @@ void ControlServer::answer(std::uint64_t id, std::string text) {
   }
 }
 
-Result<std::string> ask_master(const std::string& path, ControlRequest request) {
+namespace {
+
+// Connected to the master at path.
+Result<int> connect_to(const std::string& path) {
   SocketAddress address(path);
   if (!address) return fail(Code::kNotFound, "control socket", errno);
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return std::unexpected(error_from_errno(errno, "socket()"));
+  if (::connect(fd, address.get(), SocketAddress::length()) == 0) return fd;
+  const int error = errno;
+  ::close(fd);
+  return fail(Code::kNotFound, "connect() to the control socket", error);
+}
+
+}  // namespace
+
+bool master_listens(const std::string& path) {
+  const auto fd = connect_to(path);
+  if (fd) ::close(*fd);
+  return fd.has_value();
+}
+
+Result<std::string> ask_master(const std::string& path, ControlRequest request) {
+  const auto connected = connect_to(path);
+  if (!connected) return std::unexpected(connected.error());
+  const int fd = *connected;
   std::string answer;
   std::string line(to_string(request));
   line.push_back('\n');
-  if (::connect(fd, address.get(), SocketAddress::length()) != 0) {
-    const int error = errno;
-    ::close(fd);
-    return fail(Code::kNotFound, "connect() to the control socket", error);
-  }
   bool right =
       ::send(fd, line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size());
   while (right) {

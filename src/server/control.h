@@ -83,6 +83,8 @@ class ControlServer {
   std::uint64_t next_id_ = 1;
 };
 
+// Does a master listen at path? One that was killed leaves the file, but nobody behind it.
+bool master_listens(const std::string& path);
 // The command line's side: the whole answer. kNotFound: no master listens at path; kClosed: it
 // ended before it answered. Blocks as long as the master needs.
 Result<std::string> ask_master(const std::string& path, ControlRequest request);

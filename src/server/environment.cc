@@ -1,7 +1,9 @@
 #include "server/environment.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -9,8 +11,10 @@
 #include "corehttpd/base/log.h"
 #include "corehttpd/conf/reference.h"
 #include "corehttpd/route/tree.h"
+#include "corehttpd/tls/library.h"
 #include "server/listeners.h"
 #include "server/log_opening.h"
+#include "server/master.h"
 #include "server/modules.h"
 #include "server/process.h"
 #include "server/settings.h"
@@ -35,6 +39,15 @@ std::string shipped_directory() {
   }
   return kInstalled;
 }
+
+// The nginx whose documentation we follow; tools compare it with the version that they need.
+constexpr const char* kNginxVersion = "1.26.3";
+constexpr const char* kConfigureLine =
+    "configure arguments: --prefix=/usr/share/corehttpd "
+    "--conf-path=/etc/corehttpd/corehttpd.conf --error-log-path=/var/log/corehttpd/error.log "
+    "--http-log-path=/var/log/corehttpd/access.log --pid-path=/run/corehttpd.pid "
+    "--with-http_ssl_module --with-http_v2_module --with-http_auth_request_module "
+    "--with-http_stub_status_module --with-pcre-jit";
 
 }  // namespace
 
@@ -61,21 +74,39 @@ std::string describe_failure(const std::string& what, const Error& error) {
          ")";
 }
 
+namespace {
+
+// Can the pid file be made? It is written aside and renamed, so the directory decides.
+std::string check_pid_path(const std::string& path) {
+  struct stat status {};
+  int error = 0;
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    error = EISDIR;
+  } else {
+    const std::size_t slash = path.rfind('/');
+    const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    if (::access(directory.c_str(), W_OK | X_OK) != 0) error = errno;
+  }
+  return error == 0 ? std::string()
+                    : describe_failure("open() \"" + path + "\"",
+                                       Error{Code::kSystem, Party::kSelf, error, "open()"});
+}
+
+}  // namespace
+
 std::string check_environment(const conf::Configuration& configuration) {
   if (std::string message = check_listeners(configuration); !message.empty()) return message;
   auto identity = resolve_identity(configuration.root.get<ServerSettings>());
   if (!identity) return std::string(identity.error().context) + " failed: no such user or group";
   std::string failed;
   auto* files = configuration.object<http::LogFiles>();
-  if (auto opened = open_logs(*files, *identity, failed); !opened) {
-    return describe_failure("open() \"" + failed + "\"", opened.error());
-  }
+  if (std::string problem = open_logs(*files, *identity); !problem.empty()) return problem;
   close_logs(*files);
   if (auto bound = test_listeners(configuration.object<route::Tree>()->listeners(), failed);
       !bound) {
     return describe_failure(failed, bound.error());
   }
-  return {};
+  return check_pid_path(pid_path(configuration));
 }
 
 std::string first_error(const conf::Diagnostics& diagnostics) {
@@ -99,13 +130,15 @@ void log_diagnostics(const conf::Diagnostics& diagnostics) {
   }
 }
 
-const char* configure_line() {
-  return "configure arguments: --prefix=/usr/share/corehttpd "
-         "--conf-path=/etc/corehttpd/corehttpd.conf "
-         "--error-log-path=/var/log/corehttpd/error.log "
-         "--http-log-path=/var/log/corehttpd/access.log "
-         "--pid-path=/run/corehttpd.pid --with-http_v2_module --with-http_auth_request_module "
-         "--with-http_stub_status_module --with-pcre-jit";
+std::string compatible_version() {
+  std::string out = "nginx version: nginx/";
+  out += kNginxVersion;
+  out += " (compatible; corehttpd/" CORE_VERSION ")\nbuilt by gcc " __VERSION__ "\n";
+  if (const char* library = tls::library_at_build(); *library != '\0') {
+    out += std::string("built with ") + library + "\nTLS SNI support enabled\n";
+  }
+  out += kConfigureLine;
+  return out + "\nnote: TLS is not served yet, listeners with \"ssl\" are left out\n";
 }
 
 int describe(const std::string& directive) {

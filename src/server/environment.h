@@ -21,8 +21,9 @@ std::string check_environment(const conf::Configuration& configuration);
 std::string first_error(const conf::Diagnostics& diagnostics);
 // A reload's diagnostics, into the log.
 void log_diagnostics(const conf::Diagnostics& diagnostics);
-// "configure arguments: …", which tools read to learn the features.
-const char* configure_line();
+// What -V prints behind our own version: the lines of "nginx -V" that tools read to learn what they
+// may use (certbot's plugin for nginx looks for the version, TLS with SNI and OpenSSL's version).
+std::string compatible_version();
 int describe(const std::string& directive);
 int write_reference(const std::string& directory);
 

@@ -6,6 +6,7 @@
 
 #include "corehttpd/base/log.h"
 #include "corehttpd/route/tree.h"
+#include "server/environment.h"
 #include "server/master.h"
 
 namespace corehttpd::server {
@@ -49,6 +50,12 @@ void Master::check_upgrade() {
   // What the successor has taken over is no longer ours to remove or to speak for.
   service_.hand_over();
   sockets_.disown();
+  // A reload that was asked for meanwhile: the successor may have read the configuration before.
+  if (std::exchange(reload_again_, false)) {
+    ::kill(upgrade_.pid(), SIGHUP);
+    for (std::uint64_t client : std::exchange(reload_clients_, {}))
+      control_.answer(client, "failed: a new binary has just taken over, try again\n");
+  }
   stop(SIGQUIT);
 }
 
@@ -62,6 +69,7 @@ void Master::on_upgrade_end(int status) {
   }
   const pid_t pid = upgrade_.pid();
   const std::string reason = upgrade_.ended(status);
+  if (stopping_) return finish_upgrade(false, "the server is ending");  // Both end.
   log(nullptr, LogLevel::kAlert, "new binary process {} did not come up: {}; the old one goes on",
       pid, reason);
   finish_upgrade(false, reason);
@@ -76,18 +84,16 @@ void Master::finish_upgrade(bool taken, const std::string& reason) {
 
 // What is asked of us before we can do it.
 void Master::catch_up() {
-  if (stopping_ || !ready_ || pending_ != nullptr || settling_since_ms_) return;
+  if (stopping_ || !ready_ || pending_ != nullptr || settling_since_ms_ || upgrade_.running())
+    return;
   if (std::exchange(reload_again_, false)) reload();
   if (std::exchange(upgrade_again_, false)) start_upgrade();
 }
 
-// Pid file and control socket, at pid_path_.
-Result<> Master::show_up() {
-  if (auto written = write_pid_file(pid_path_); !written) {
-    log_errno(nullptr, LogLevel::kEmerg, written.error().detail, "{} of \"{}\" failed",
-              written.error().context, pid_path_);
-    return written;
-  }
+std::string Master::show_up() {
+  if (auto written = write_pid_file(pid_path_); !written)
+    return describe_failure(std::string(written.error().context) + " of \"" + pid_path_ + "\"",
+                            written.error());
   // Without it everything works but the questions and answers of the command line.
   if (auto opened = control_.open(control_path(pid_path_)); !opened) {
     log_errno(nullptr, LogLevel::kWarn, opened.error().detail, "{} \"{}\" cannot be opened",
@@ -103,10 +109,12 @@ void Master::take_over() {
   if (inherited_) {
     sockets_.own();
     sockets_.keep_only(current_->configuration->object<route::Tree>()->listeners());
-    [[maybe_unused]] auto shown = show_up();
+    if (std::string message = show_up(); !message.empty())
+      log(nullptr, LogLevel::kAlert, "{}", message);
+    last_upgrade_ = {::time(nullptr), true, {}};
   }
   service_.ready(status_line(status_facts()), inherited_.has_value());
-  if (inherited_) report_to_elder(inherited_->ready, "ready");
+  report_to_elder(report_, "ready");
 }
 
 }  // namespace corehttpd::server

@@ -1,11 +1,16 @@
 #include "server/log_opening.h"
 
-#include <fcntl.h>
+#include <fmt/format.h>
 #include <grp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+
+#include "corehttpd/io/append_file.h"
+#include "corehttpd/io/socket.h"
+#include "server/environment.h"
+#include "server/modules.h"
 
 namespace corehttpd::server {
 namespace {
@@ -39,35 +44,61 @@ Result<int> open_log(const std::string& path, const Identity& owner) {
   struct stat info {};
   if (::stat(directory.c_str(), &info) != 0 && errno == ENOENT)
     make_log_directory(directory, owner);
-  int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-  // A worker's user could plant a link in its own log directory and have root append anywhere.
-  if (::stat(directory.c_str(), &info) == 0 && ::geteuid() == 0 && info.st_uid != 0 && owner.change)
-    flags |= O_NOFOLLOW;
-  struct stat before {};
-  const bool existed = ::lstat(path.c_str(), &before) == 0;
-  const int fd = ::open(path.c_str(), flags, kLogMode);
-  if (fd < 0) return std::unexpected(error_from_errno(errno, "open()"));
-  // O_NONBLOCK was only for the open itself: a FIFO without a reader must not hang the master.
-  ::fcntl(fd, F_SETFL, O_APPEND);
-  if (!existed && owner.change) {
-    [[maybe_unused]] const int changed = ::fchown(fd, owner.user, log_group(owner));
-    ::fchmod(fd, kLogMode);  // Whatever the umask made of it.
+  auto file = io::open_append(path, kLogMode);
+  if (!file) return std::unexpected(file.error());
+  if (file->created) {
+    if (owner.change) {
+      [[maybe_unused]] const int changed = ::fchown(file->fd, owner.user, log_group(owner));
+    }
+    ::fchmod(file->fd, kLogMode);  // Whatever the umask made of it.
   }
-  return fd;
+  return file->fd;
 }
 
-Result<> open_logs(http::LogFiles& files, const Identity& owner, std::string& failed) {
+std::string describe_log_failure(std::string_view path, const Error& error) {
+  const std::string_view context = error.context;
+  if (context != "open()") return fmt::format("open() \"{}\" refused: it is {}", path, context);
+  return describe_failure(fmt::format("open() \"{}\"", path), error);
+}
+
+namespace {
+
+std::string resolve_syslog(const http::SyslogServer& server) {
+  const Syslog::Parameters& names = server.syslog->parameters();
+  const std::string_view text = names.server;
+  auto address = io::parse_address(text, names.port);
+  // May block, as with every name of a configuration; only at start and reload.
+  if (!address && address.error().code == Code::kNotFound)
+    address = io::resolve(names.host, names.port);
+  if (!address) {
+    return fmt::format("host not found in syslog server \"{}\" in {}:{}", text, server.at.file,
+                       server.at.line);
+  }
+  server.syslog->set_address(address->get(), address->length);
+  return {};
+}
+
+}  // namespace
+
+std::string open_logs(http::LogFiles& files, const Identity& owner) {
+  std::string problem;
   for (http::LogFile* file : files.files()) {
     auto fd = open_log(std::string(file->path), owner);
     if (!fd) {
-      failed = file->path;
-      close_logs(files);
-      return std::unexpected(fd.error());
+      problem = describe_log_failure(file->path, fd.error());
+      break;
     }
     file->fd = *fd;
   }
-  files.publish();
-  return {};
+  for (const http::SyslogServer& server : files.syslogs()) {
+    if (problem.empty()) problem = resolve_syslog(server);
+  }
+  if (problem.empty()) {
+    files.publish();
+  } else {
+    close_logs(files);
+  }
+  return problem;
 }
 
 void close_logs(http::LogFiles& files) {
@@ -75,6 +106,11 @@ void close_logs(http::LogFiles& files) {
     if (file->fd > 2) ::close(file->fd);
     file->fd = -1;
   }
+}
+
+void install_process_log(const conf::Configuration& configuration) {
+  set_process_log(process_log_of(configuration));
+  set_log_options(configuration.object<http::LogFiles>()->options());
 }
 
 }  // namespace corehttpd::server

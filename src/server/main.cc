@@ -5,8 +5,8 @@
 
 #include "corehttpd/base/log.h"
 #include "corehttpd/conf/diagnostics.h"
-#include "corehttpd/conf/reference.h"
 #include "server/command_line.h"
+#include "server/config_test.h"
 #include "server/control.h"
 #include "server/environment.h"
 #include "server/import/import.h"
@@ -23,37 +23,8 @@ using namespace corehttpd::server;
 int print_version(bool longer) {
   std::fputs("corehttpd version: corehttpd/" CORE_VERSION "\n", stderr);
   if (!longer) return 0;
-  std::fprintf(stderr, "built by gcc %s\n%s\n", __VERSION__, configure_line());
+  std::fputs(compatible_version().c_str(), stderr);
   return 0;
-}
-
-int test(const CommandLine& line) {
-  conf::Options options = load_options(line);
-  options.test_only = true;
-  conf::Diagnostics diagnostics;
-  auto configuration = load(options, diagnostics, line.error_log);
-  for (const conf::Diagnostic& d : diagnostics.all()) {
-    if (line.quiet && d.severity != conf::Severity::kError) continue;
-    std::fprintf(stderr, "%s\n", diagnostics.format(d).c_str());
-  }
-  std::string message;
-  if (configuration != nullptr) {
-    if (!line.quiet)
-      std::fprintf(stderr, "corehttpd: the configuration file %s syntax is ok\n",
-                   line.path.c_str());
-    message = check_environment(*configuration);
-    if (!message.empty()) std::fprintf(stderr, "corehttpd: [emerg] %s\n", message.c_str());
-  }
-  const bool right = configuration != nullptr && message.empty();
-  if (!right || !line.quiet) {
-    std::fprintf(stderr, "corehttpd: configuration file %s test %s\n", line.path.c_str(),
-                 right ? "is successful" : "failed");
-  }
-  if (right && line.action == CommandLine::Action::kDump) {
-    auto text = conf::dump(options, diagnostics);
-    if (text) std::fputs(text->c_str(), stdout);
-  }
-  return right ? 0 : 1;
 }
 
 // What a reload or an upgrade came to: "ok", or "failed: " and the reason.
@@ -140,7 +111,7 @@ int main(int argc, char** argv) {
       return write_reference(line->argument);
     case Action::kTest:
     case Action::kDump:
-      return test(*line);
+      return test_configuration(*line);
     case Action::kSignal:
       return send_signal(*line);
     case Action::kMan:

@@ -14,7 +14,7 @@ namespace corehttpd::server {
 namespace {
 
 // Fixed, so that the pages are reproducible; changed when their wording is.
-constexpr const char* kManualDate = "2025-10-01";
+constexpr const char* kManualDate = "2026-11-30";
 
 // The code point of the UTF-8 sequence at the front of text, consumed. The tables are ours: what is
 // in them is valid.

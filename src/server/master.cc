@@ -15,6 +15,7 @@
 #include "corehttpd/http/log_files.h"
 #include "corehttpd/route/tree.h"
 #include "server/channel.h"
+#include "server/degraded.h"
 #include "server/environment.h"
 #include "server/log_opening.h"
 #include "server/modules.h"
@@ -50,6 +51,7 @@ int Master::run() {
   started_at_ = ::time(nullptr);
   inherited_ = take_inheritance();
   if (inherited_) {
+    report_ = inherited_->ready;
     sockets_.adopt(inherited_->listeners);
     elders_ = inherited_->elders;
     generation_number_ = inherited_->generation;
@@ -61,10 +63,19 @@ int Master::run() {
   return end();
 }
 
-// Says why the start failed, also to the master that would have handed over.
+// Says why the start failed to whoever waits for it: the master that would have handed over, or the
+// command that the daemon came from. Always false.
 bool Master::fail_start(const std::string& message) {
-  if (inherited_) report_to_elder(inherited_->ready, message);
+  report_to_elder(report_, message);
   return false;
+}
+
+// The same for what fails when there is a log already: there, and on the terminal too.
+bool Master::fail_late(const std::string& message) {
+  log(nullptr, LogLevel::kEmerg, "{}", message);
+  if (report_ < 0 && process_log() != nullptr)
+    std::fprintf(stderr, "corehttpd: [emerg] %s\n", message.c_str());
+  return fail_start(message);
 }
 
 bool Master::load_first() {
@@ -78,7 +89,8 @@ bool Master::load_first() {
     std::fprintf(stderr, "corehttpd: [emerg] %s\n", message.c_str());
     return fail_start(message);
   }
-  set_process_log(process_log_of(*configuration));
+  install_process_log(*configuration);
+  log_degraded(*configuration);
   current_ = &start_generation(std::move(configuration), identity);
   return create_counters() || fail_start("no shared memory for the counters");
 }
@@ -99,10 +111,8 @@ bool Master::prepare(conf::Configuration& configuration, Identity& identity, std
   identity = *resolved;
   std::string failed;
   auto* files = configuration.object<http::LogFiles>();
-  if (auto opened = open_logs(*files, identity, failed); !opened) {
-    message = describe_failure("open() \"" + failed + "\"", opened.error());
-    return false;
-  }
+  message = open_logs(*files, identity);
+  if (!message.empty()) return false;
   if (auto made = make_temp_directories(configuration, identity, failed); !made) {
     message = describe_failure("mkdir() \"" + failed + "\"", made.error());
     close_logs(*files);
@@ -148,14 +158,15 @@ bool Master::create_counters() {
 bool Master::begin() {
   pid_path_ = pid_path(*current_->configuration);
   if (!inherited_) {
-    if (current_->configuration->root.get<ServerSettings>().daemon) {
-      if (auto done = daemonize(); !done) {
-        log_errno(nullptr, LogLevel::kEmerg, done.error().detail, "{} failed",
-                  done.error().context);
-        return false;
-      }
+    if (master_listens(control_path(pid_path_))) {
+      return fail_late("another master is running with the pid file \"" + pid_path_ + "\"");
     }
-    if (!show_up()) return false;
+    if (current_->configuration->root.get<ServerSettings>().daemon) {
+      auto report = daemonize();
+      if (!report) return fail_late(describe_failure(report.error().context, report.error()));
+      report_ = *report;
+    }
+    if (std::string message = show_up(); !message.empty()) return fail_late(message);
   }
   set_title("corehttpd: master process " + line_.path);
   log(nullptr, LogLevel::kNotice, "corehttpd/{} {}, {} workers", CORE_VERSION,
@@ -201,6 +212,7 @@ void Master::turn() {
   respawn_due();
   drop_ended();
   catch_up();
+  flush_folded_log(false);
   service_.keep_alive(clock_.now_ms());
 }
 
@@ -277,6 +289,7 @@ int Master::end() {
   }
   sockets_.close_all();
   log(nullptr, LogLevel::kNotice, "exit");
+  flush_folded_log(true);
   return exit_status_;
 }
 
@@ -328,6 +341,10 @@ StatusFacts Master::status_facts() const {
                                (clock_.now_ms() - worker.started_ms) / 1000});
     }
     facts.generations.push_back(std::move(shown));
+  }
+  for (const conf::SiteFault& fault : current_->configuration->sites().faults()) {
+    facts.degraded.push_back({std::string(fault.site->name), std::string(fault.reason),
+                              std::string(fault.at.file), fault.at.line});
   }
   facts.older_masters = elders_.size();
   facts.counters = counters_->snapshot();

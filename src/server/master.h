@@ -44,6 +44,7 @@ class Master final : ControlServer::Handler {
   bool begin();
   int run_alone();
   bool fail_start(const std::string& message);
+  bool fail_late(const std::string& message);
   // The loop.
   void turn();
   void wait();
@@ -84,7 +85,8 @@ class Master final : ControlServer::Handler {
   void on_upgrade_end(int status);
   void finish_upgrade(bool taken, const std::string& reason);
   void take_over();
-  Result<> show_up();
+  // Pid file and control socket; what failed, empty: nothing.
+  std::string show_up();
   void catch_up();
   // Signals.
   void handle(int signal);
@@ -116,6 +118,7 @@ class Master final : ControlServer::Handler {
   sigset_t waited_;
   sigset_t original_;
   int signals_ = -1;
+  int report_ = -1;  // Where the outcome of our start is waited for.
   int exit_status_ = 0;
   // Since when a generation more is wanted than may be alive.
   std::optional<Milliseconds> room_wanted_since_ms_;

@@ -19,11 +19,13 @@
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/log_files.h"
 #include "corehttpd/route/tree.h"
+#include "corehttpd/tls/certificates.h"
 #include "corehttpd/transform/gzip.h"
 #include "corehttpd/transform/transforms.h"
 #include "corehttpd/upstream/gateway.h"
 #include "corehttpd/upstream/peers.h"
 #include "server/command_line.h"
+#include "server/exposed_files.h"
 #include "server/settings.h"
 
 namespace corehttpd::server {
@@ -71,6 +73,7 @@ std::span<const conf::Module* const> modules() {
       &http::core_module(),
       &expr::expr_module(),
       &route::route_module(),
+      &tls::certificates_module(),
       &assets::module(),
       &upstream::upstream_module(),
       &access::auth_request_module(),
@@ -133,6 +136,7 @@ std::unique_ptr<conf::Configuration> load(const conf::Options& options,
     configuration->set_object(configuration->arena().make<http::LogFiles>());
   }
   add_default_log(*configuration, error_log);
+  warn_of_exposed_files(*configuration, step_factories(), diagnostics);
   return configuration;
 }
 

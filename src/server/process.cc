@@ -36,9 +36,12 @@ void init_title(int argc, char** argv) {
   while (environ[count] != nullptr) ++count;
   char** copy = static_cast<char**>(std::calloc(count + 1, sizeof(char*)));
   if (copy == nullptr) return;
+  // Remembered for good: unsetenv() drops its pointers, and a leak checker would complain.
+  static std::vector<char*> strings;
   for (std::size_t i = 0; i < count; ++i) {
     if (environ[i] == end) end = environ[i] + std::strlen(environ[i]) + 1;
     copy[i] = ::strdup(environ[i]);
+    strings.push_back(copy[i]);
   }
   environ = copy;
   g_title = argv[0];
@@ -119,10 +122,41 @@ void limit_environment(const ServerSettings& settings) {
   ::tzset();
 }
 
-Result<> daemonize() {
+namespace {
+
+// The process that was started by hand: ends as the daemon's start does.
+[[noreturn]] void wait_for_start(int pipe) {
+  std::string said;
+  for (;;) {
+    char buffer[512];
+    const ssize_t got = ::read(pipe, buffer, sizeof(buffer));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    said.append(buffer, static_cast<std::size_t>(got));
+  }
+  if (said == "ready\n") ::_exit(0);
+  if (said.empty()) said = "the server ended before it was ready, see its error log\n";
+  std::fprintf(stderr, "corehttpd: [emerg] %s", said.c_str());
+  ::_exit(1);
+}
+
+}  // namespace
+
+Result<int> daemonize() {
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC) != 0) return std::unexpected(error_from_errno(errno, "pipe2()"));
   const pid_t child = ::fork();
-  if (child < 0) return std::unexpected(error_from_errno(errno, "fork()"));
-  if (child > 0) ::_exit(0);
+  if (child < 0) {
+    const int fork_errno = errno;
+    ::close(pipe[0]);
+    ::close(pipe[1]);
+    return std::unexpected(error_from_errno(fork_errno, "fork()"));
+  }
+  if (child > 0) {
+    ::close(pipe[1]);
+    wait_for_start(pipe[0]);
+  }
+  ::close(pipe[0]);
   if (::setsid() < 0) return std::unexpected(error_from_errno(errno, "setsid()"));
   const int null = ::open("/dev/null", O_RDWR);
   if (null < 0) return std::unexpected(error_from_errno(errno, "open(/dev/null)"));
@@ -130,7 +164,7 @@ Result<> daemonize() {
   ::dup2(null, 1);
   ::dup2(null, 2);
   if (null > 2) ::close(null);
-  return {};
+  return pipe[1];
 }
 
 Result<> write_pid_file(const std::string& path) {

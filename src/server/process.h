@@ -41,7 +41,9 @@ void limit_core(const std::optional<std::uint64_t>& bytes);
 // Leaves of the environment what settings name, and TZ.
 void limit_environment(const ServerSettings& settings);
 // fork, setsid, /dev/null on 0 and 1 (2 too unless keep_stderr). The parent exits with 0.
-Result<> daemonize();
+// The parent waits until the child has reported to the returned pipe how its start ended
+// (report_to_elder), prints a failure and exits with 0 or 1.
+Result<int> daemonize();
 // Of the pid file of a master that a new binary is about to replace, nginx's.
 inline constexpr const char* kOldPidEnding = ".oldbin";
 Result<> write_pid_file(const std::string& path);

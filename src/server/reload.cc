@@ -12,8 +12,10 @@
 
 #include "corehttpd/base/log.h"
 #include "corehttpd/http/log_files.h"
+#include "corehttpd/io/append_file.h"
 #include "corehttpd/route/tree.h"
 #include "server/channel.h"
+#include "server/degraded.h"
 #include "server/environment.h"
 #include "server/log_opening.h"
 #include "server/master.h"
@@ -113,17 +115,18 @@ bool Master::start_worker(Generation& generation, std::uint32_t number) {
 // end of file tells that worker that the master is gone.
 void Master::become_worker(Generation& generation, std::uint32_t number, std::uint32_t slot,
                            int channel) {
+  forget_folded_log();
   for (const auto& other : generations_) {
     for (const WorkerProcess& worker : other->workers) ::close(worker.channel);
   }
   for (const Elder& elder : elders_) ::close(elder.pidfd);
-  if (inherited_ && inherited_->ready >= 0) ::close(inherited_->ready);
+  if (report_ >= 0) ::close(report_);
   ::close(signals_);
   upgrade_.forget();
   control_.close_in_child();
   service_.hand_over();
   sockets_.close_others(listeners_of(generation));
-  set_process_log(process_log_of(*generation.configuration));
+  install_process_log(*generation.configuration);
   for (auto& other : generations_) {
     if (other.get() != &generation && other->configuration != nullptr)
       close_logs(*other->configuration->object<http::LogFiles>());
@@ -191,22 +194,19 @@ void Master::respawn_due() {
 }
 
 void Master::reload() {
-  if (pending_ != nullptr || settling_since_ms_ || !ready_ || !make_room()) {
+  if (pending_ != nullptr || settling_since_ms_ || !ready_ || upgrade_.running() || !make_room()) {
     reload_again_ = true;
     return;
   }
-  if (upgrade_.running())
-    return finish_reload(false,
-                         "a new binary is taking over, which reads the configuration itself");
   log(nullptr, LogLevel::kNotice, "reconfiguring");
   service_.reloading();
   conf::Diagnostics diagnostics;
   auto fresh = load(options_, diagnostics, line_.error_log);
   log_diagnostics(diagnostics);
   if (fresh == nullptr) return finish_reload(false, first_error(diagnostics));
-  std::string message;
+  std::string message = find_newly_degraded(*current_->configuration, *fresh);
   Identity identity;
-  if (!prepare(*fresh, identity, message)) {
+  if (!message.empty() || !prepare(*fresh, identity, message)) {
     log(nullptr, LogLevel::kEmerg, "{}", message);
     return finish_reload(false, message);
   }
@@ -230,7 +230,7 @@ void Master::check_starting() {
 void Master::commit_reload() {
   Generation& old = *std::exchange(current_, std::exchange(pending_, nullptr));
   current_->state = Generation::State::kServing;
-  set_process_log(process_log_of(*current_->configuration));
+  install_process_log(*current_->configuration);
   paused_ = false;
   sockets_.keep_only(listeners_of(*current_));
   drain(old);
@@ -239,7 +239,8 @@ void Master::commit_reload() {
     control_.close(true);
     ::unlink(pid_path_.c_str());
     pid_path_ = path;
-    [[maybe_unused]] auto shown = show_up();
+    if (std::string message = show_up(); !message.empty())
+      log(nullptr, LogLevel::kAlert, "{}", message);
   }
   settling_since_ms_ = clock_.now_ms();
 }
@@ -337,20 +338,26 @@ void Master::reopen_logs() {
   for (auto& generation : generations_) {
     for (const http::LogFile* file : generation->configuration->object<http::LogFiles>()->files())
       reopen_log(*file, *generation);
+    // And what workers have opened themselves.
+    for (const WorkerProcess& worker : generation->workers) {
+      if (auto sent = send_message(worker.channel, {ChannelMessage::Type::kForgetLogs, 0});
+          !sent && sent.error().detail != EPIPE)
+        log_errno(nullptr, LogLevel::kAlert, sent.error().detail,
+                  "worker process {} could not be told to reopen its logs", worker.pid);
+    }
   }
 }
 
 void Master::reopen_log(const http::LogFile& file, Generation& generation) {
+  // Once in the background descriptor 1 is not what it was when the log was opened.
+  if (io::is_standard_stream(file.path)) return;
   auto fd = open_log(std::string(file.path), generation.identity);
-  if (!fd) {
-    log_errno(nullptr, LogLevel::kEmerg, fd.error().detail, "open() \"{}\" failed", file.path);
-    return;
-  }
+  if (!fd) return log(nullptr, LogLevel::kEmerg, "{}", describe_log_failure(file.path, fd.error()));
   if (file.fd >= 0) ::dup3(*fd, file.fd, O_CLOEXEC);
   for (const WorkerProcess& worker : generation.workers) {
     if (auto sent =
             send_message(worker.channel, {ChannelMessage::Type::kReopenLog, file.index}, *fd);
-        !sent) {
+        !sent && sent.error().detail != EPIPE) {  // EPIPE: it has just ended.
       log_errno(nullptr, LogLevel::kAlert, sent.error().detail,
                 "worker process {} could not be told to reopen \"{}\"", worker.pid, file.path);
     }

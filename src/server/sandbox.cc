@@ -9,6 +9,7 @@
 
 #include <cerrno>
 
+#include "corehttpd/http/log_files.h"
 #include "corehttpd/http/temp_paths.h"
 
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
@@ -146,6 +147,17 @@ Result<bool> restrict_calls() {
   return true;
 }
 
+// A folder that is made later can be written to as in nginx, without a reload: the one above it is
+// allowed meanwhile. But never the whole tree unless it was asked for.
+std::string nearest_existing(const std::string& directory) {
+  std::string path = directory;
+  while (path.size() > 1 && ::access(path.c_str(), F_OK) != 0) {
+    if (path.back() == '/') path.pop_back();
+    path.resize(path.rfind('/') + 1);
+  }
+  return path == "/" ? directory : path;
+}
+
 }  // namespace
 
 std::vector<std::string> writable_directories(const conf::Configuration& configuration) {
@@ -153,6 +165,11 @@ std::vector<std::string> writable_directories(const conf::Configuration& configu
   std::vector<std::string> directories{"/dev", std::string(http::kDefaultTempPath)};
   if (const auto* paths = configuration.object<http::TempPaths>())
     directories.insert(directories.end(), paths->paths().begin(), paths->paths().end());
+  // Access logs whose names have variables are opened by the worker.
+  if (const auto* files = configuration.object<http::LogFiles>()) {
+    for (std::string_view directory : files->worker_directories())
+      directories.push_back(nearest_existing(std::string(directory)));
+  }
   return directories;
 }
 

@@ -1,14 +1,20 @@
 #include "server/settings.h"
 
+#include <grp.h>
+#include <pwd.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <vector>
 
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/conf/values.h"
+#include "corehttpd/http/log_files.h"
+#include "corehttpd/io/socket.h"
 
 namespace corehttpd::server {
 namespace {
@@ -26,6 +32,10 @@ bool set_worker_processes(const Setting& s) {
     return true;
   }
   std::uint64_t value = 0;
+  if (!conf::parse_number(s.word(0))) {
+    return s.fail_text(0, fmt::format("\"{}\" directive invalid number", s.name()),
+                       "it takes a whole number from 1 to 1024, or auto");
+  }
   if (!conf::read_number(s, 0, 1, 1024, value)) return false;
   settings.worker_processes = static_cast<std::uint32_t>(value);
   return true;
@@ -35,6 +45,19 @@ bool set_user(const Setting& s) {
   auto& settings = *static_cast<S*>(s.settings);
   settings.user = s.word(0);
   settings.group = s.words().size() > 1 ? s.word(1) : std::string_view();
+  // As in nginx: only root can become another user.
+  if (::geteuid() != 0) {
+    s.warn(0, "the \"user\" directive makes sense only if the master process is started by root");
+    return true;
+  }
+  if (::getpwnam(std::string(settings.user).c_str()) == nullptr) {
+    return s.fail_text(0, fmt::format("getpwnam(\"{}\") failed", settings.user),
+                       "there is no such user");
+  }
+  if (!settings.group.empty() && ::getgrnam(std::string(settings.group).c_str()) == nullptr) {
+    return s.fail_text(1, fmt::format("getgrnam(\"{}\") failed", settings.group),
+                       "there is no such group");
+  }
   return true;
 }
 
@@ -90,6 +113,24 @@ bool set_worker_connections(const Setting& s) {
   return true;
 }
 
+struct DebugClients {
+  std::vector<IpNetwork> networks;
+};
+
+bool set_debug_connection(const Setting& s) {
+  auto network = IpNetwork::parse(s.word(0));
+  if (!network && s.word(0).find('/') == std::string_view::npos) {
+    // A name; its first address, as it is now.
+    if (const auto address = io::resolve(s.word(0), 1))
+      network = IpNetwork::of(IpAddress::from_sockaddr(address->get()));
+    if (!network) return s.fail(0, "host not found in debug_connection \"{}\"", s.word(0));
+  }
+  if (!network) return s.fail(0, "invalid network \"{}\" in debug_connection", s.word(0));
+  s.compiler.object_or_make<DebugClients>().networks.push_back(*network);
+  s.compiler.object_or_make<http::LogFiles>().note_level(LogLevel::kDebug);
+  return true;
+}
+
 constexpr Directive kDirectives[] = {
     {.name = "daemon",
      .contexts = Context::kMain,
@@ -97,6 +138,13 @@ constexpr Directive kDirectives[] = {
      .set = conf::set_flag<&S::daemon>,
      .default_value = "on",
      .doc = "Whether the server becomes a background process."},
+    {.name = "debug_connection",
+     .contexts = Context::kEvents,
+     .syntax = "address | CIDR | unix:",
+     .set = set_debug_connection,
+     .inherit = conf::Inherit::kAppend,
+     .doc = "Clients for whose connections everything down to debug is logged, whatever the levels "
+            "of error_log are. May be given several times."},
     {.name = "env",
      .contexts = Context::kMain,
      .syntax = "variable[=value]",
@@ -109,7 +157,6 @@ constexpr Directive kDirectives[] = {
      .kind = Kind::kBlock,
      .arity = conf::exactly(0),
      .set = open_events,
-     .inherit = conf::Inherit::kNone,
      .doc = "Holds the directives that affect connection processing.",
      .opens = Context::kEvents},
     {.name = "master_process",
@@ -200,6 +247,12 @@ double cgroup_cpus() {
 const conf::Module& server_module() {
   static constexpr conf::Module kModule = conf::module<ServerSettings>("server", kDirectives);
   return kModule;
+}
+
+std::span<const IpNetwork> debug_clients(const conf::Configuration& configuration) {
+  const auto* clients = configuration.object<DebugClients>();
+  if (clients == nullptr) return {};
+  return clients->networks;
 }
 
 std::uint32_t available_cpus() {

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "corehttpd/base/clock.h"
-#include "corehttpd/conf/directive.h"
+#include "corehttpd/base/ip_network.h"
+#include "corehttpd/conf/compiler.h"
 
 namespace corehttpd::server {
 
@@ -36,6 +38,8 @@ struct ServerSettings {
 };
 
 const conf::Module& server_module();
+// The clients that debug_connection names.
+std::span<const IpNetwork> debug_clients(const conf::Configuration& configuration);
 // Workers that "worker_processes auto" means: the affinity mask, cut by the cgroup's CPU quota; at
 // least 1.
 std::uint32_t available_cpus();

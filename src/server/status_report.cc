@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "corehttpd/base/text.h"
+#include "corehttpd/base/json.h"
 
 namespace corehttpd::server {
 namespace {
@@ -38,7 +38,7 @@ std::string outcome_text(const Outcome& outcome) {
 
 std::string json(std::string_view value) {
   std::string out;
-  text::append_json_string(out, value);
+  append_json_string(out, value);
   return out;
 }
 

@@ -17,9 +17,11 @@
 #include "corehttpd/handlers/error_page.h"
 #include "corehttpd/http/log_files.h"
 #include "corehttpd/http/temp_paths.h"
+#include "corehttpd/io/append_file.h"
 #include "corehttpd/io/loop.h"
 #include "corehttpd/proto/acceptor.h"
 #include "server/channel.h"
+#include "server/log_opening.h"
 #include "server/modules.h"
 #include "server/sandbox.h"
 #include "server/settings.h"
@@ -97,6 +99,7 @@ class Worker {
   void reopen(const ReceivedMessage& received);
   void reopen_alone();
   void finish_logs();
+  void watch_folded_log();
   std::size_t connection_limit(std::uint64_t descriptors) const;
 
   template <class Base>
@@ -129,6 +132,7 @@ class Worker {
   proto::Acceptors acceptors_;
   Owned<TurnTask> emptied_;
   Owned<io::Timer> shutdown_timer_;
+  Owned<io::Timer> folded_timer_;
   ChannelPoll channel_poll_;
   bool draining_ = false;
   bool told_stopped_ = false;  // The master knows that we accept no more.
@@ -140,7 +144,7 @@ Worker::Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descripto
       settings_(setup.configuration.root.get<ServerSettings>()),
       loop_(loop),
       log_files_(setup.configuration.object<http::LogFiles>()),
-      access_log_(loop, *log_files_),
+      access_log_(loop, setup.configuration),
       files_(loop.clock()),
       services_{loop,
                 loop.turn(),
@@ -154,7 +158,9 @@ Worker::Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descripto
       acceptors_(services_, connection_limit(descriptors)),
       emptied_([](Worker& w) { w.end_if_drained(); }, *this),
       shutdown_timer_([](Worker& w) { w.acceptors_.connections().close_now(); }, *this),
+      folded_timer_([](Worker&) { flush_folded_log(false); }, *this),
       channel_poll_(*this) {
+  services_.debug_clients = debug_clients(setup.configuration);
   services_.files = &files_;
   if (::access(http::kDefaultTempPath.data(), W_OK | X_OK) == 0) {
     services_.body_temp_path = http::kDefaultTempPath;
@@ -184,14 +190,15 @@ int Worker::run() {
     loop_.run_once();
     [[maybe_unused]] auto told = send_message(setup_.channel, {ChannelMessage::Type::kReady, 0});
   }
-  while (!done_) {
-    loop_.run_once();
+  // Asked before each wait: a signal may have come before there was anything to wake.
+  while (!done_ && g_request != kFast) {
     if (g_reopen != 0) {
       g_reopen = 0;
       reopen_alone();
     }
-    if (g_request == kFast) break;
     if (g_request == kGraceful && !draining_) start_draining();
+    loop_.run_once();
+    watch_folded_log();
   }
   if (g_request == kFast) {
     acceptors_.stop();
@@ -238,6 +245,7 @@ void Worker::finish_logs() {
     loop_.run_once();
   }
   access_log_.flush_all();
+  flush_folded_log(true);
 }
 
 void Worker::read_channel() {
@@ -257,27 +265,32 @@ void Worker::read_channel() {
 }
 
 void Worker::reopen(const ReceivedMessage& received) {
-  if (received.fd < 0) return;
-  const auto& files = log_files_->files();
-  if (received.message.type == ChannelMessage::Type::kReopenLog &&
-      received.message.index < files.size()) {
-    access_log_.flush_all();
-    ::dup3(received.fd, files[received.message.index]->fd, O_CLOEXEC);
+  if (received.fd >= 0 && received.message.type == ChannelMessage::Type::kReopenLog) {
+    access_log_.reopen(received.message.index, received.fd);
+  } else if (received.fd >= 0) {
+    ::close(received.fd);
   }
-  ::close(received.fd);
+  if (received.message.type == ChannelMessage::Type::kForgetLogs) access_log_.forget_opened();
 }
 
 // Without a master the process reopens its own logs.
 void Worker::reopen_alone() {
   if (setup_.channel >= 0) return;
   for (const http::LogFile* file : log_files_->files()) {
-    const int fd =
-        ::open(std::string(file->path).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
-    if (fd < 0) continue;
-    access_log_.flush_all();
-    ::dup3(fd, file->fd, O_CLOEXEC);
-    ::close(fd);
+    if (io::is_standard_stream(file->path)) continue;
+    if (auto fd = open_log(std::string(file->path), setup_.identity)) {
+      access_log_.reopen(file->index, *fd);
+    } else {
+      log(nullptr, LogLevel::kEmerg, "{}", describe_log_failure(file->path, fd.error()));
+    }
   }
+  access_log_.forget_opened();
+}
+
+// Floods of equal error lines are summed up within a second of their end.
+void Worker::watch_folded_log() {
+  constexpr Milliseconds kFoldedWait = 1000;
+  if (log_is_folding() && !folded_timer_.scheduled()) loop_.schedule(folded_timer_, kFoldedWait);
 }
 
 // A worker that cannot be confined serves all the same: this is a second line of defence.

@@ -1,8 +1,10 @@
 // add_header, expires, add_trailer.
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "corehttpd/base/text.h"
+#include "corehttpd/conf/compiler.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/transform/transforms.h"
 #include "transform/expires.h"
@@ -129,6 +131,46 @@ void append(const Setting& s, FieldsSettings::List& list, const FieldsSettings::
   list.own = fresh;
 }
 
+// The first add_header of a block hides all that it would have inherited.
+struct Hiding {
+  const conf::Scope* scope;
+  conf::Position at;
+  std::size_t width;
+};
+struct Hidings {
+  std::vector<Hiding> list;
+};
+
+void remember_hidden(const Setting& s) {
+  if (!s.first_here) return;
+  s.compiler.object_or_make<Hidings>().list.push_back(
+      {&s.scope, s.node.name.at, s.node.name.text.size()});
+}
+
+void warn_of_hidden(conf::Compiler& compiler) {
+  for (const Hiding& hiding : compiler.object_or_make<Hidings>().list) {
+    const auto& fields = hiding.scope->view().get<FieldsSettings>().fields;
+    // With add_header_inherit whoever wrote it knows.
+    if (fields.inherit != FieldsSettings::Inherit::kOn) continue;
+    std::string hidden;
+    for (const auto& outer : fields.outer) {
+      const bool repeated =
+          std::any_of(fields.own.begin(), fields.own.end(), [&](const auto& added) {
+            return text::equals_ignore_case(added.name, outer.name);
+          });
+      if (repeated) continue;
+      hidden.append(hidden.empty() ? "\"" : ", \"").append(outer.name).append("\"");
+    }
+    if (hidden.empty()) continue;
+    compiler.diagnostics().add(
+        conf::Severity::kWarning, hiding.at,
+        fmt::format("\"add_header\" here hides what the outer block adds: {}", hidden),
+        "a block inherits fields only if it adds none of its own; repeat them here, or use "
+        "add_header_inherit merge", hiding.width);
+  }
+  compiler.object_or_make<Hidings>().list = {};
+}
+
 bool is_framing(FieldName id) {
   return id == FieldName::kConnection || id == FieldName::kContentLength ||
          id == FieldName::kKeepAlive || id == FieldName::kTransferEncoding ||
@@ -139,6 +181,7 @@ bool is_framing(FieldName id) {
 bool set_add_header(const Setting& s) {
   auto& settings = *static_cast<FieldsSettings*>(s.settings);
   FieldsSettings::Added added;
+  remember_hidden(s);
   if (!read_added(s, added)) return false;
   enter_block(s, settings.fields);
   settings.fields.given = true;
@@ -241,7 +284,8 @@ constexpr conf::Directive kDirectives[] = {
             "(@15h30m) or a variable."},
 };
 static_assert(conf::well_formed(kDirectives));
-constexpr conf::Module kModule = conf::module<FieldsSettings>("fields", kDirectives);
+constexpr conf::Module kModule =
+    conf::module<FieldsSettings>("fields", kDirectives, warn_of_hidden);
 
 }  // namespace
 

@@ -122,6 +122,7 @@ void GatewayRequest::record_attempt(const Peer& peer) {
   attempts_->fields.clear();
   exchange_->set_upstream_text(
       arena.concat(pass_.protocol->scheme(), "://", peer.name, peer.address.is_unix() ? ":" : ""));
+  log(LogLevel::kDebug, "connect to {}", peer.name);
 }
 
 void GatewayRequest::attempt_failed(NextUpstream why, std::uint16_t status) {

@@ -29,6 +29,7 @@ void GatewayRequest::on_body(std::uint16_t status) {
 }
 
 void GatewayRequest::on_connected() {
+  log(LogLevel::kDebug, "upstream connected");
   if (attempt_ != nullptr) attempt_->connect_ms = now_ms() - attempt_->started_ms;
   state_ = State::kSending;
   codec_ = pass_.protocol->make_codec(codec_storage_.data());

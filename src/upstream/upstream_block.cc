@@ -19,8 +19,10 @@ struct OpenGroup {
 
 struct NoSettings {};
 
-bool report(conf::Compiler& compiler, const conf::Position& at, std::string message) {
-  compiler.diagnostics().add(conf::Severity::kError, at, std::move(message));
+bool report(conf::Compiler& compiler, const conf::Position& at, std::string message,
+            std::string help = {}, std::size_t width = 1) {
+  compiler.diagnostics().add(conf::Severity::kError, at, std::move(message), std::move(help),
+                             width);
   return false;
 }
 
@@ -37,11 +39,44 @@ bool split_host_port(std::string_view text, std::uint16_t default_port, std::str
   return !host.empty();
 }
 
+std::string not_found(std::string_view name) {
+  return fmt::format("host not found in upstream \"{}\"", name);
+}
+
+// What is wrong with the address of a server, and how it would be right.
+bool report_address(conf::Compiler& compiler, const conf::Position& at, std::string_view text,
+                    std::uint16_t default_port) {
+  const char* what = "invalid address";
+  const char* help = "a server is given as address:port, name:port or unix:/path";
+  const std::size_t colon = text.rfind(':');
+  const std::string_view behind = text.substr(colon == text.npos ? text.size() : colon + 1);
+  if (text.find("://") != std::string_view::npos) {
+    help = "address:port or unix:/path, without a scheme before it";
+  } else if (text.starts_with('/')) {
+    what = "no port";
+    help = "of a unix socket the path stands behind \"unix:\"";
+  } else if (colon == std::string_view::npos && default_port == 0) {
+    what = "no port";
+    help = "there is no usual one: 127.0.0.1:9000";
+  } else if (!behind.empty() && behind.find_first_not_of("0123456789") == behind.npos) {
+    what = "invalid port";
+    help = "ports go from 1 to 65535";
+  }
+  return report(compiler, at, fmt::format("{} in upstream \"{}\"", what, text), help, text.size());
+}
+
 bool close_group(conf::Compiler& compiler, conf::Scope& scope) {
   auto& open = *static_cast<OpenGroup*>(scope.object);
   if (open.peers.empty()) {
     return report(compiler, scope.node->name.at,
-                  fmt::format("no servers are inside upstream \"{}\"", open.group->name));
+                  fmt::format("no servers are inside upstream \"{}\"", open.group->name),
+                  "syntax: server address [parameters];", scope.node->name.text.size());
+  }
+  for (const Peer& peer : open.peers) {
+    if (!peer.unresolved) continue;
+    compiler.diagnostics().add(conf::Severity::kWarning, peer.at, not_found(peer.name),
+                               "the group goes on without it; a reload tries again",
+                               peer.name.size());
   }
   Arena& arena = compiler.arena();
   const std::span<PeerState> states = arena.make_array<PeerState>(open.peers.size());
@@ -153,6 +188,7 @@ static_assert(conf::well_formed(kDirectives));
 bool parse_peer(conf::Compiler& compiler, const conf::Position& at, std::string_view text,
                 std::uint16_t default_port, Peer& out) {
   Arena& arena = compiler.arena();
+  out.at = at;
   if (text.starts_with("unix:")) {
     // nginx allows a URI behind the path, after a colon; protocols without URIs just end in it.
     const std::size_t colon = text.find(':', 5);
@@ -168,10 +204,7 @@ bool parse_peer(conf::Compiler& compiler, const conf::Position& at, std::string_
   std::string_view host;
   std::uint16_t port = 0;
   if (numeric.error().code != Code::kNotFound || !split_host_port(text, default_port, host, port)) {
-    const bool no_port = text.find(':') == std::string_view::npos && default_port == 0;
-    return report(compiler, at,
-                  no_port ? fmt::format("no port in upstream \"{}\"", text)
-                          : fmt::format("invalid address in upstream \"{}\"", text));
+    return report_address(compiler, at, text, default_port);
   }
   out.name = arena.copy(text);
   const Result<io::Address> resolved = io::resolve(host, port);
@@ -180,12 +213,17 @@ bool parse_peer(conf::Compiler& compiler, const conf::Position& at, std::string_
     out.name = arena.copy(out.address.to_string());
     return true;
   }
-  std::string message = fmt::format("host not found in upstream \"{}\"", text);
-  if (compiler.options().test_only) return report(compiler, at, std::move(message));
-  // One name must not keep other sites from starting.
-  compiler.diagnostics().add(conf::Severity::kWarning, at, std::move(message));
   out.unresolved = true;
   return true;
+}
+
+void report_unresolved(conf::Compiler& compiler, const conf::Scope& scope, const conf::Position& at,
+                       const Group& group) {
+  for (const Peer& peer : group.peers) {
+    if (!peer.unresolved) return;
+  }
+  compiler.degrade_site(scope, conf::SiteFault::Kind::kBackend, at, not_found(group.peers[0].name),
+                        group.name.size());
 }
 
 const conf::Module& upstream_module() {

@@ -62,8 +62,20 @@ def test_versions():
     done = run('-v')
     assert done.returncode == 0 and done.stdout == '' and re.fullmatch(r'corehttpd version: corehttpd/\d+(\.\d+)+\n', done.stderr)
     done = run('-V')
-    assert done.returncode == 0 and re.search(r'^built by gcc .*\nconfigure arguments: .*--with-http_v2_module', done.stderr, re.M)
+    assert done.returncode == 0 and done.stdout == ''
+    assert re.match(r'corehttpd version: corehttpd/(\S+)\nnginx version: nginx/[\d.]+ \(compatible; corehttpd/\1\)\nbuilt by gcc ', done.stderr)
+    assert re.search(r'^configure arguments: .*--with-http_v2_module', done.stderr, re.M)
     assert run('--version').returncode == 0
+
+
+def test_version_as_certbot_reads_it():
+    """Its plugin for nginx looks for these in what -V writes to stderr, and gives up without the first three."""
+    said = run('-c', '/etc/corehttpd/corehttpd.conf', '-V').stderr
+    product, version = re.search(r'nginx version: ([^/]+)/([0-9.]*)', said, re.I).groups()
+    assert product == 'nginx' and tuple(map(int, version.split('.'))) >= (1, 26)
+    assert re.search('TLS SNI support enabled', said, re.I)
+    assert re.search(' --with-http_ssl_module', said)
+    assert re.findall(r'built with OpenSSL ([^ ]+) ', said)[0].startswith('3.')
 
 
 def test_help_and_bad_options():

@@ -155,7 +155,10 @@ def test_the_result_passes_the_test(box, name):
     assert code == 2, err
     assert 'is successful' in out
     code, err = made.test()
-    assert code == 0, err
+    # The certificates that these trees name are on no machine: their sites alone are degraded for it.
+    without_certificates = name in ('laravel', 'panel')
+    assert code == (2 if without_certificates else 0), err
+    assert ('is degraded: cannot load certificate' in err) == without_certificates
 
 
 @pytest.mark.parametrize('name', TREES)
@@ -277,12 +280,12 @@ def test_layout_of_a_source_build(box):
     (prefix / 'html/index.html').write_text('it works')
     made.tree = prefix / 'conf'
     made.tree.mkdir()
-    made.write('nginx.conf', 'error_log logs/error.log;\nevents { }\nhttp {\naccess_log logs/access.log;\n' + made.temporary() + 'server { listen 80; '
+    made.write('nginx.conf', 'events { }\nhttp {\naccess_log logs/access.log;\n' + made.temporary() + 'server { listen 80; '
                'ssl_certificate a.crt; location / { root html; } } }\n')
     (made.tree / 'a.crt').write_text('x')
     made.imported()
     text = made.text()
-    assert f'error_log {prefix}/logs/error.log;' in text and f'access_log {prefix}/logs/access.log;' in text
+    assert f'error_log {prefix}/logs/error.log;  # corehttpd: ' in text and f'access_log {prefix}/logs/access.log;' in text
     assert f'root {prefix}/html;' in text and f'ssl_certificate {made.out}/a.crt;' in text and 'user nobody' in text
     made.start()
     assert made.get('/').body == b'it works'
@@ -396,8 +399,8 @@ def test_cdn(box):
         assert made.status(path) == 503, path
     made.stop()
     made.process = None
-    line = json.loads((made.directory / 'log/edge.log').read_text().splitlines()[0])
-    assert line['tls'] == '-/-' and line['u'] == '/a.css'
+    lines = [json.loads(line) for line in (made.directory / 'log/edge.log').read_text().splitlines()]
+    assert all(line['tls'] == '-/-' for line in lines) and '/a.css' in [line['u'] for line in lines]
 
 
 def test_nextcloud(box):
@@ -500,6 +503,12 @@ def test_satisfy_any_is_no_plain_deny_all(box):
     assert closed(box(), 'server { SERVER satisfy any; location /p { deny all; auth_basic "x"; } }', ['/p/f']) == [503]
 
 
+def test_authorization_by_a_closed_location_refuses(box):
+    http = ('server { SERVER location /p { auth_request /auth; } location = /auth { internal; proxy_pass http://127.0.0.1:1; } '
+            'location /f { satisfy any; auth_request /auth; allow 127.0.0.1; deny all; } }')
+    assert closed(box(), http, ['/p/f', '/f', '/auth']) == [500, 503, 404]
+
+
 def test_guard_in_a_shared_snippet_closes_each_place(box):
     made = box()
     made.write('guard.conf', 'auth_basic "x";\nauth_basic_user_file x;\n')
@@ -515,6 +524,40 @@ def test_unguarded_at_the_operators_word(box):
     assert 'open' in named(entries, 'limit_req')[0]['message']
     made.start()
     assert made.status('/f') == 200
+
+
+def test_deny_all_stays_closed_even_so(box):
+    made = box()
+    made.file('p/f', 'data')
+    made.main(f'server {{ listen 80; root {made.directory}/www; deny 192.0.2.1; location /p {{ allow 192.0.2.0/24; deny all; }} }}')
+    made.imported('--unguarded', 'deny')
+    made.start()
+    assert (made.status('/x'), made.status('/p/f')) == (404, 503)
+
+
+@pytest.mark.parametrize('proxy, rule, status', [
+    ('173.245.48.0/20', '', 200), ('2400:cb00::/32', '', 200), ('10.1.2.3', '', 503), ('172.20.0.0/16', '', 503), ('::1', '', 503),
+    ('unix:', '', 503), ('proxy.example', '', 503), ('0.0.0.0/0', '', 503), ('173.245.48.0/20', 'if ($remote_addr = 10.0.0.1) { return 204; }', 503)])
+def test_real_addresses_matter_where_one_may_be_trusted(box, proxy, rule, status):
+    assert closed(box(), f'set_real_ip_from {proxy}; server {{ SERVER {rule} }}', ['/f']) == [status]
+
+
+def test_lost_upstream_is_not_looked_up_as_a_host(box):
+    # The group's only server is wrong; "localhost" would be found by other means.
+    http = 'upstream localhost { server 127.0.0.1:9 frobnicate=1; } server { SERVER location /p { fastcgi_pass localhost; } }'
+    assert closed(box(), http, ['/p/f', '/f']) == [502, 200]
+
+
+def test_condition_that_holds_does_not_open_a_closed_location(box):
+    http = 'server { SERVER location /p { auth_basic "x"; if ($arg_r) { set $y 1; } if ($arg_r) { add_header X-Y z; } } }'
+    assert closed(box(), http, ['/p/f', '/p/f?r=1']) == [503, 503]
+
+
+def test_directories_that_a_configuration_cannot_name(box):
+    made = box()
+    made.main('server { listen 80; }')
+    made.out = made.directory / 'a b'
+    fails(made, 'characters')
 
 
 def test_lua_programs_are_not_read_as_configuration(box):

@@ -35,7 +35,7 @@ def test_new_binary_takes_over(server, protocol):
     s = server('keepalive_timeout 1s;' + SITE % 'a' + f'server {{ listen 127.0.0.1:{port}; location / {{ return 200 tcp; }} }}', workers=2)
     kept = s.connect(protocol)
     assert kept.request('/who').body == b'a'
-    old, workers = s.process, s.workers_pids()
+    old, workers = s.process, wait_until(lambda: len(s.workers_pids()) == 2 and s.workers_pids(), 'workers')
     requests = s.status()['connections']['requests']
     assert s.upgrade() == (0, '')
     assert s.process.pid != old.pid and int((s.directory / 'pid').read_text()) == s.process.pid
@@ -99,7 +99,7 @@ def test_broken_binary_leaves_the_old_one(server, directory, data, mode, words):
     s = server(SITE % 'a', binary=binary)
     kept = s.connect()
     assert kept.request('/who').body == b'a'
-    workers = s.workers_pids()
+    workers = wait_until(s.workers_pids, 'a worker')
     s.may_crash = True
     replace(binary, data, mode)
     s.binary = BINARY  # Asks; what is started is the broken one.
@@ -134,7 +134,7 @@ def test_new_workers_that_cannot_start_leave_the_old_ones(server, protocol):
     """Its descriptors do not suffice for a ring: neither a reload nor an upgrade may end what serves."""
     s = server(SITE % 'a')
     s.may_crash = True
-    workers = s.workers_pids()
+    workers = wait_until(s.workers_pids, 'a worker')
     s.main = 'worker_rlimit_nofile 4;'
     s.write_config(SITE % 'b')
     code, said = run_now(s, '-s', 'reload')

@@ -27,6 +27,7 @@ PHP_SITE = '''server {
         include snippets/php.conf;
         fastcgi_pass unix:/run/php/php-fpm.sock;
     }
+    location /~joe/ { alias /home/joe/www/; }
 }
 '''
 
@@ -39,11 +40,11 @@ def built(suite, rebuild):
     """The packages of the commit, as a dict of name to file; what an earlier run built of the same commit is taken."""
     if READY_MADE:
         return {file.name.split('_')[0]: file for file in (Path(READY_MADE) / str(rebuild) / suite).glob('*.deb')}
-    directory = TOP / 'build/deb' if rebuild == FIRST else TOP / f'build/deb/rebuild-{rebuild}'
-    stamp = directory / suite / 'commit'
-    if not stamp.exists() or stamp.read_text().strip() != head() or not list((directory / suite).glob('*.deb')):
-        subprocess.run([TOP / 'packaging/build-deb', '--rebuild', str(rebuild), '--directory', directory, suite], check=True, timeout=3600)
-    return {file.name.split('_')[0]: file for file in (directory / suite).glob('*.deb')}
+    directory = TOP / 'build/deb' / (suite if rebuild == FIRST else f'{suite}-{rebuild}')
+    stamp = directory / 'commit'
+    if not stamp.exists() or stamp.read_text().strip() != head():
+        subprocess.run([TOP / 'packaging/build-deb', '--rebuild', str(rebuild), suite], check=True, timeout=3600)
+    return {file.name.split('_')[0]: file for file in directory.glob('*.deb')}
 
 
 @pytest.fixture(scope='module', params=list(SUITES))
@@ -170,6 +171,8 @@ def test_serves_static_and_php(machine):
     status, body = get(m, '/', 'php.example')
     assert status == 200 and body.startswith('php 8 corehttpd')
     assert get(m, '/none.php', 'php.example')[0] == 404
+    m.write('/home/joe/www/page.html', 'at home')  # The unit closes homes for writing only.
+    assert get(m, '/~joe/page.html', 'php.example') == (200, 'at home')
     # Whom things belong to.
     assert m.sh('stat -c "%U:%G %a" /var/log/corehttpd /var/log/corehttpd/access.log /var/log/corehttpd/error.log').split('\n')[:3] == [
         'root:adm 755', 'www-data:adm 640', 'www-data:adm 640']
@@ -325,6 +328,18 @@ def test_upgrade_that_cannot_start_leaves_the_old_one(machine, second):
 def test_upgrade_leaves_a_stopped_service_stopped(machine, second):
     m = machine
     m.run('systemctl', 'stop', 'corehttpd')
+    install(m, second['corehttpd'])
+    assert active(m) == 'inactive'
+
+
+def test_policy_of_the_administrator_is_heeded(machine, second):
+    m = machine
+    before = main_pid(m)
+    m.write('/usr/sbin/policy-rc.d', '#!/bin/sh\nexit 101\n', 0o755)
+    said = install(m, second['corehttpd'])
+    assert 'policy-rc.d forbids it' in said and main_pid(m) == before and get(m)[0] == 200, said
+    m.sh('rm /usr/sbin/policy-rc.d && apt-get purge -y -q corehttpd')
+    m.write('/usr/sbin/policy-rc.d', '#!/bin/sh\nexit 101\n', 0o755)
     install(m, second['corehttpd'])
     assert active(m) == 'inactive'
 

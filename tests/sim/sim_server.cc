@@ -22,8 +22,7 @@ std::unique_ptr<conf::Configuration> load(const std::string& logs) {
   auto configuration = server::load_text(site_configuration(logs), options, diagnostics);
   if (configuration == nullptr) std::fputs(diagnostics.format_all().c_str(), stderr);
   CORE_CHECK(configuration != nullptr);
-  std::string failed;
-  CORE_CHECK(server::open_logs(*configuration->object<http::LogFiles>(), {}, failed).has_value());
+  CORE_CHECK(server::open_logs(*configuration->object<http::LogFiles>(), {}).empty());
   return configuration;
 }
 
@@ -59,7 +58,7 @@ SimServer::SimServer(const io::SimOptions& options)
       configuration_(load(directory_.path())),
       segment_(make_segment()),
       counters_(segment_),
-      access_log_(loop_, *configuration_->object<http::LogFiles>()),
+      access_log_(loop_, *configuration_),
       watched_log_(access_log_),
       files_(std::make_unique<assets::FileLookup>(loop_.clock())),
       services_{.loop = loop_,

@@ -21,7 +21,7 @@ CONFINED = [
     (re.compile(r'^pcre2'), ['expr/']),
     (re.compile(r'^(seccomp\.h|linux/landlock)'), ['server/']),
     (re.compile(r'^ares'), ['upstream/']),
-    (re.compile(r'^(zlib|brotli/|zstd|libdeflate|zopfli)'), ['transform/', 'helper/']),
+    (re.compile(r'^(zlib|brotli/|zstd|libdeflate|zopfli)'), ['transform/', 'helper/', 'handlers/access_log_gzip']),
 ]
 # What answers a request must not know which protocol carries it.
 PROTOCOL_WORDS = re.compile(r'\b(h1|h2|h3)::|Version::k(09|10|11|2|3)\b|proto/')

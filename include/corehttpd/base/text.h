@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace corehttpd::text {
@@ -31,9 +30,6 @@ std::optional<std::uint64_t> parse_decimal(std::string_view text);
 bool next_list_element(std::string_view& rest, std::string_view& element);
 // Bytes of the valid UTF-8 sequence (RFC 3629) that text begins with; 0 if it begins with none.
 std::size_t utf8_length(std::string_view text);
-// Appends value as a JSON string with its quotes, valid for any bytes: what is not UTF-8 becomes
-// U+FFFD.
-void append_json_string(std::string& out, std::string_view value);
 // Edit distance, cut off at limit: for "did you mean".
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit);
 

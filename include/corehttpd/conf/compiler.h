@@ -9,6 +9,7 @@
 #include "corehttpd/base/error.h"
 #include "corehttpd/conf/diagnostics.h"
 #include "corehttpd/conf/directive.h"
+#include "corehttpd/conf/sites.h"
 
 namespace corehttpd::conf {
 
@@ -33,6 +34,8 @@ class Configuration {
  public:
   Configuration() : arena_(64 * 1024) {}
   Arena& arena() { return arena_; }
+  Sites& sites() { return sites_; }
+  const Sites& sites() const { return sites_; }
   // Settings of the main context.
   SettingsView root;
   // Objects that modules publish for the server by type: route::Tree, upstream::Set…
@@ -64,6 +67,7 @@ class Configuration {
     objects_.emplace_back(tag, object);
   }
   Arena arena_;
+  Sites sites_;
   std::vector<std::pair<const void*, void*>> objects_;
 };
 
@@ -72,7 +76,6 @@ struct Options {
                        // Ends in '/'.
   std::string path;    // -c: the file. Relative includes are taken from its directory.
   std::string global_text;         // -g: directives before the file's.
-  bool test_only = false;          // -t.
   std::string fallback_directory;  // Where conf/'s shipped mime.types, fastcgi_params… are: used,
                                    // with a notice, for an include of /etc/nginx/NAME that does not
                                    // exist. Empty: none.
@@ -98,6 +101,10 @@ class Compiler {
     configuration_.set_object<T>(made);
     return *made;
   }
+  // Reports a fault of the site that scope belongs to; see Sites. The site goes on without what it
+  // broke, and the module that reports it sees to that.
+  void degrade_site(const Scope& scope, SiteFault::Kind kind, const Position& at,
+                    std::string_view reason, std::size_t width = 1);
   // The scope's own copy of a module's settings, made if it still shares its parent's.
   template <class S>
   S& settings(Scope& scope) {

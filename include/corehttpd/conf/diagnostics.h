@@ -23,6 +23,7 @@ struct Diagnostic {
   std::string help;         // What is allowed instead; may be empty.
   std::string source_line;  // The text of that line, for the caret.
   std::uint32_t width = 1;  // Columns underlined.
+  bool degrades = false;    // A warning of what a site has to go without (conf/sites.h).
 };
 
 class Diagnostics {
@@ -32,9 +33,9 @@ class Diagnostics {
 
   void add(Diagnostic diagnostic);
   // With the text of the line taken from the remembered source. width: columns to underline, cut at
-  // the line's end.
+  // the line's end. degrades: see Diagnostic.
   void add(Severity severity, const Position& at, std::string message, std::string help = {},
-           std::size_t width = 1);
+           std::size_t width = 1, bool degrades = false);
   std::size_t errors() const { return errors_; }
   std::size_t warnings() const { return warnings_; }
   const std::vector<Diagnostic>& all() const { return all_; }
@@ -53,8 +54,10 @@ class Diagnostics {
   std::string format(const Diagnostic& diagnostic) const;
   // All of them, each ended by a newline; empty when there is nothing to say.
   std::string format_all() const;
+  // How many messages were counted but not kept.
+  std::size_t dropped() const { return errors_ + others_ - all_.size(); }
   // One JSON array of objects: severity ("error", "warning", "notice"), file, line, column, width,
-  // message, help, source. Bytes that are not UTF-8 become U+FFFD.
+  // message, hint (the help), text (of the line). Bytes that are not UTF-8 become U+FFFD.
   std::string format_json() const;
 
  private:

@@ -203,8 +203,9 @@ class Exchange final : public LogContext {
   // The origin that is being asked, as error log lines name it ("fastcgi://unix:/run/php.sock:");
   // lives as long as the exchange.
   void set_upstream_text(std::string_view text) { upstream_text_ = text; }
-  void append_to(std::string& line) const override;
+  void describe(LogFields& fields) const override;
   std::uint64_t connection_number() const override { return connection_.number; }
+  bool debugged() const override { return connection_.debug; }
 
  private:
   template <class T>

@@ -8,6 +8,7 @@
 
 #include "corehttpd/base/block.h"
 #include "corehttpd/base/clock.h"
+#include "corehttpd/base/ip_network.h"
 #include "corehttpd/base/turn.h"
 #include "corehttpd/http/pipeline.h"
 #include "corehttpd/http/site.h"
@@ -75,6 +76,8 @@ struct Services {
   // Where request bodies go that do not fit into memory, unless client_body_temp_path says:
   // absolute, exists, NUL-terminated past its end.
   std::string_view body_temp_path = kDefaultTempPath;
+  // Clients whose every debug line is logged (debug_connection).
+  std::span<const IpNetwork> debug_clients = {};
   bool draining = false;  // A graceful end has begun: answer with Connection: close, GOAWAY.
   assets::FileLookup* files =
       nullptr;  // As with loop, only the name is known here. Never nullptr in a worker.

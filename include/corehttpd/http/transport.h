@@ -26,6 +26,7 @@ struct ConnectionInfo {
   const Endpoint* endpoint = nullptr;
   const TlsInfo* tls = nullptr;  // nullptr: cleartext.
   Milliseconds accepted_ms = 0;  // Monotonic; for $connection_time and keepalive_time.
+  bool debug = false;            // Chosen by debug_connection.
 };
 
 // Contract with Exchange: exactly one send_head() per exchange (after any informational ones), then

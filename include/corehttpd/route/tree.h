@@ -34,6 +34,9 @@ class Tree final : public http::SiteSelector {
   // the first regex beside it. kNone: the server block itself, as a location without a name.
   http::LocationMatch find_location(http::Exchange& exchange) const override;
   bool find_named_location(http::Exchange& exchange, std::string_view name) const override;
+  // The location that answers uri on a site of this tree, for who looks at a configuration without
+  // a request; nullptr: none. uri: decoded and normalized.
+  const http::Location* locate(const http::Site& site, std::string_view uri) const;
   struct Data;
 
  private:
@@ -53,6 +56,9 @@ const conf::Module& route_module();
 // are built by route's finish(), which must come after expr's. The span must live as long as the
 // configuration is being compiled.
 void set_step_factories(conf::Compiler& compiler, std::span<const http::StepFactory> factories);
+// Tells that word, if it is "@name", has to be a location of the server around the setting: one
+// that does not exist is warned of.
+void expect_named_location(const conf::Setting& setting, std::size_t word);
 // For blocks that act as a location of their own within one ("if", "limit_except"), opened as inner
 // by another module: what Exchange::enter_inner_location() takes. Its pipeline has the steps of the
 // phases after kRewrite and is there when route's finish() is done.

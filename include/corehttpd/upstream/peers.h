@@ -24,6 +24,7 @@ struct Peer {
   bool backup = false;
   bool down = false;
   bool unresolved = false;  // Its name could not be resolved at start: never asked.
+  conf::Position at;        // Where it was written.
 };
 
 // What a worker knows of a server. Every worker has its own: the pages are private once it writes.
@@ -85,10 +86,15 @@ class Groups {
 };
 
 // unix:/path (also with nginx's ":" and a URI behind it), address:port or, where a name is allowed,
-// host:port. default_port 0: a port is required. What cannot be resolved is an error when testing,
-// else a warning and a server that is never asked.
+// host:port. default_port 0: a port is required. A name that cannot be resolved is no error: the
+// server is never asked, and report_unresolved() says so of each site that has no other.
 bool parse_peer(conf::Compiler& compiler, const conf::Position& at, std::string_view text,
                 std::uint16_t default_port, Peer& out);
+
+// Degrades the site of scope, which passes to group in what stands at that place, when no server of
+// the group could be resolved.
+void report_unresolved(conf::Compiler& compiler, const conf::Scope& scope, const conf::Position& at,
+                       const Group& group);
 
 // The rows: upstream, server and what else stands in an upstream block.
 const conf::Module& upstream_module();

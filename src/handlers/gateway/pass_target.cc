@@ -5,8 +5,12 @@
 namespace corehttpd::handlers {
 namespace {
 
+struct PendingTarget {
+  PassTarget* target;
+  const conf::Scope* scope;  // The block it stands in.
+};
 struct PendingTargets {
-  std::vector<PassTarget*> targets;
+  std::vector<PendingTarget> targets;
 };
 
 }  // namespace
@@ -21,20 +25,22 @@ const PassTarget* make_target(const conf::Setting& s) {
   target->text = s.arena().copy(text);
   target->at = s.words()[0].at;
   if (expr::has_variables(text) && !expr::read_program(s, 0, target->program)) return nullptr;
-  s.compiler.object_or_make<PendingTargets>().targets.push_back(target);
+  s.compiler.object_or_make<PendingTargets>().targets.push_back({target, &s.scope});
   return target;
 }
 
 void resolve_targets(conf::Compiler& compiler) {
   auto& pending = compiler.object_or_make<PendingTargets>().targets;
   upstream::Groups& groups = compiler.object_or_make<upstream::Groups>();
-  for (PassTarget* target : pending) {
+  for (const auto& [target, scope] : pending) {
     target->groups = &groups;
     if (!target->program.empty()) continue;
     target->group = groups.find(target->text);
     if (target->group == nullptr) {
       target->group = groups.implicit(compiler, target->at, target->text);
     }
+    if (target->group == nullptr) continue;
+    upstream::report_unresolved(compiler, *scope, target->at, *target->group);
   }
   pending.clear();
 }

@@ -319,6 +319,8 @@ void Connection::close_socket() {
     const linger abort{1, 0};
     setsockopt(fd_, SOL_SOCKET, SO_LINGER, &abort, sizeof abort);
   }
+  log_in(settings_.error_log, LogLevel::kDebug, proto::ConnectionLog(info_), 0,
+         "close http connection: {}", fd_);
   ::close(fd_);
   fd_ = -1;
 }

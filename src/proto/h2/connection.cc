@@ -56,12 +56,10 @@ void Connection::begin(std::span<const std::byte> received) {
   if (!received.empty()) feed(received);
 }
 
-void Connection::append_to(std::string& line) const {
+void Connection::describe(LogFields& fields) const {
   char text[IpAddress::kTextMax];
-  line.append(", client: ")
-      .append(info_.peer.format(text))
-      .append(", server: ")
-      .append(info_.endpoint->text);
+  fields.add("client", info_.peer.format(text), false);
+  fields.add("server", info_.endpoint->text, false);
 }
 
 // --- Input.
@@ -314,6 +312,7 @@ void Connection::release_if_idle() {
     set_active(false);
     services_.counters.activity(http::Counters::Activity::kWaiting, -1);
     services_.counters.connection_closed();
+    log_in(settings_.error_log, LogLevel::kDebug, *this, 0, "close http2 connection: {}", fd_);
     ::close(std::exchange(fd_, -1));
     output_.clear();
     while (Stream* stream = finishing_.pop_front()) stream->on_flushed(false);

@@ -63,8 +63,9 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   void on_stream_destroyed();
 
   // --- LogContext
-  void append_to(std::string& line) const override;
+  void describe(LogFields& fields) const override;
   std::uint64_t connection_number() const override { return info_.number; }
+  bool debugged() const override { return info_.debug; }
 
   // --- From the library (callbacks.cc).
   int on_begin_frame(const nghttp2_frame_hd& header);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <grp.h>
 #include <pwd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -158,9 +157,9 @@ bool same_value(std::string_view a, std::string_view b) {
   return time_a && time_b && *time_a == *time_b;
 }
 
-bool is_directory(const std::string& path) {
-  struct stat status = {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+// Logs can be opened there; otherwise ours stay where they are.
+bool takes_logs(const std::string& directory) {
+  return ::access(directory.c_str(), W_OK | X_OK) == 0;
 }
 
 class DefaultWriter {
@@ -171,6 +170,7 @@ class DefaultWriter {
 
   void run() {
     replace_pid();
+    note_logs();
     write_main();
     for (const Scope* scope : tree_.root().children) {
       if (scope->context == Context::kEvents) write_rows(*scope, kEventsDefaults);
@@ -227,7 +227,7 @@ class DefaultWriter {
     const Scope& main = tree_.root();
     if (tree_.main_file()->statements().empty()) return;
     write_rows(main, kMainDefaults);
-    if (!has(main, "error_log") && is_directory(log_directory()))
+    if (!has(main, "error_log") && takes_logs(log_directory()))
       add(main, "error_log", log_directory() + "/error.log");
     if (has(main, "user")) return check_user();
     if (roots_.source_layout()) {
@@ -259,10 +259,21 @@ class DefaultWriter {
     }
   }
 
+  // Whoever rotates them has to tell the daemon that writes to them.
+  void note_logs() {
+    for (const auto& [path, file] : tree_.files()) {
+      if (file->text().find("/var/log/nginx/") == std::string::npos) continue;
+      return report_.add({"", 0, Weight::kInfo, "",
+                          "logs stay in /var/log/nginx, which nginx's logrotate rotates without "
+                          "telling corehttpd",
+                          "have /etc/logrotate.d/nginx run \"corehttpd -s reopen\""});
+    }
+  }
+
   void write_http(const Scope& http) {
     write_rows(http, kHttpDefaults);
     if (!has(http, "root")) add(http, "root", roots_.prefix() + "/html");
-    if (!has(http, "access_log") && is_directory(log_directory()))
+    if (!has(http, "access_log") && takes_logs(log_directory()))
       add(http, "access_log", log_directory() + "/access.log");
     // nginx offers HTTP/3 only where a listen says "quic".
     const conf::Row* http3 = tables_.find("http3", Context::kHttp);

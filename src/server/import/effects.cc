@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "corehttpd/base/text.h"
+
 namespace corehttpd::server::importer {
 namespace {
 
@@ -85,9 +87,25 @@ Effect effect_of(const Statement& statement, Context context, bool known) {
   if (is_one_of(kHandlers, name) || (!known && name.ends_with("_pass"))) return Effect::kHandler;
   const bool off = statement.word(0) == "off" || statement.word(0) == "optional_no_ca";
   if (is_one_of(kParameters, name) || (is_one_of(kSwitches, name) && off)) return Effect::kNone;
-  if (name == "allow" && statement.word(0) == "all") return Effect::kNone;
+  // It lets in what a "deny" would keep out, and that one is seen by itself.
+  if (name == "allow") return Effect::kNone;
   if (is_one_of(kHarmless, name)) return Effect::kNothing;
   return Effect::kGuard;
+}
+
+// An address that software behind us may trust more than a stranger's; names count as such.
+bool is_trusted_address(std::string_view address) {
+  constexpr std::string_view kDigits = "0123456789abcdefABCDEF.:/";
+  if (address.find_first_not_of(kDigits) != std::string_view::npos) return true;
+  if (address.find(':') != std::string_view::npos)
+    return is_one_of(":* fc* fd* FC* FD* fe8* fe9* fea* feb* FE8* FE9* FEA* FEB*", address);
+  if (is_one_of("0.* 10.* 127.* 192.168.* 169.254.*", address)) return true;
+  const std::size_t dot = address.find('.', 4);
+  if (is_one_of("172.*", address) && dot != std::string_view::npos) {
+    const auto second = text::parse_decimal(address.substr(4, dot - 4));
+    return second && *second >= 16 && *second <= 31;
+  }
+  return address.ends_with("/0");
 }
 
 std::string_view guard_family(std::string_view name) {

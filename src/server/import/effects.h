@@ -19,6 +19,9 @@ enum class Effect : std::uint8_t {
 
 // statement stands in a block of this context and cannot stay. known: the tables have its name.
 Effect effect_of(const Statement& statement, conf::Context context, bool known);
+// An address, or network, of which software on the box may think that it is its own: loopback, a
+// private one, a name.
+bool is_trusted_address(std::string_view address);
 // What a guard of a nested block may replace: "access" for allow and deny, the name itself for
 // others that nginx overrides as a whole, empty for the rest.
 std::string_view guard_family(std::string_view name);

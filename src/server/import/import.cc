@@ -90,6 +90,12 @@ std::string parse(int argc, char** argv, Arguments& out) {
 }
 
 std::string check_directories(const Arguments& arguments, const Roots& roots) {
+  // They are written into files where these mean something else.
+  constexpr std::string_view kSpecial = " \t\r\n;{}\"'\\$#*?[";
+  for (const std::string& path : {roots.to(), roots.prefix()}) {
+    if (path.find_first_of(kSpecial) != std::string::npos)
+      return fmt::format("\"{}\" has characters in it that a configuration cannot hold", path);
+  }
   struct stat status = {};
   if (::stat(arguments.from.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     return fmt::format("\"{}\" is not a directory", arguments.from);
@@ -227,7 +233,13 @@ class Import {
         report_.add({"", 0, Weight::kDiffers, "", d.message, d.help});
         continue;
       }
-      const bool wording = d.message.find("is deprecated") != std::string::npos;
+      // Traps are the same in nginx: worth a word, but nothing differs.
+      constexpr std::string_view kSameThere[] = {
+          "is deprecated",           "never matches", "\"add_header\" here hides",
+          "there is no location \"", "\" to anyone",  "suspicious symbols"};
+      const bool wording = std::any_of(
+          std::begin(kSameThere), std::end(kSameThere),
+          [&](std::string_view words) { return d.message.find(words) != std::string::npos; });
       report_.add({place->file->shown(), place->statement->line,
                    wording ? Weight::kInfo : Weight::kDiffers,
                    std::string(place->statement->name()), d.message, d.help});

@@ -20,13 +20,30 @@ Plan::Plan(const Roots& roots, const Tree& tree, const conf::Tables& tables,
       unguarded_(unguarded),
       report_(report) {}
 
-void Plan::make() {
+// What decisions about one directive have to know of others.
+void Plan::prepare() {
+  const auto names_address = [](const Token& word) {
+    return word.value.find("remote_addr") != std::string::npos;
+  };
   for (const Scope& scope : tree_.scopes()) {
     for (const Place& place : scope.statements) {
       const Statement& statement = *place.statement;
-      if (statement.name() == "set") set_names_.emplace(statement.word(0));
+      const std::string_view name = statement.name();
+      if (name == "set") set_names_.emplace(statement.word(0));
+      if (name == "upstream" && refusals_.contains(place))
+        lost_upstreams_.emplace(statement.word(0));
+      const bool rule = name == "if" || name == "map" || name == "geo" || name == "set" ||
+                        name == "rewrite" || name == "split_clients";
+      if (rule && (name == "geo" ||
+                   std::any_of(statement.words.begin(), statement.words.end(), names_address))) {
+        rules_on_addresses_ = true;
+      }
     }
   }
+}
+
+void Plan::make() {
+  prepare();
   check_scope(tree_.root());
   for (const Scope& scope : tree_.scopes()) check_scope(scope);
   for (const Place& place : tree_.opaque()) {
@@ -81,7 +98,8 @@ void Plan::check_statement(const Scope& scope, const Place& place) {
   if (name == "load_module") return check_load_module(place);
   switch (directive.stage) {
     case Stage::kWorks:
-      return;
+      if (!leads_to_lost_upstream(*place.statement)) return;
+      return add_problem(scope, place, {"leads to an upstream that is lost", {}, {}}, true);
     case Stage::kNoMeaning:
       return note(place, Weight::kInfo, "has no meaning here and is ignored",
                   std::string(directive.doc));
@@ -94,6 +112,15 @@ void Plan::check_statement(const Scope& scope, const Place& place) {
   }
 }
 
+// The name of a group that had to be taken out would be looked up as a host's.
+bool Plan::leads_to_lost_upstream(const Statement& statement) const {
+  if (!statement.name().ends_with("_pass")) return false;
+  std::string_view target = statement.word(0);
+  if (const std::size_t scheme = target.find("://"); scheme != std::string_view::npos)
+    target.remove_prefix(scheme + 3);
+  return lost_upstreams_.contains(target.substr(0, target.find('/')));
+}
+
 bool Plan::is_defined_by_rule(const Statement& statement) const {
   // The variable of "map $a $b {…}", "geo $b {…}", "js_set $b f".
   return std::any_of(statement.words.begin() + 1, statement.words.end(), [&](const Token& word) {
@@ -101,18 +128,37 @@ bool Plan::is_defined_by_rule(const Statement& statement) const {
   });
 }
 
-void Plan::add_problem(const Scope& scope, const Place& place, const Refusal& refusal, bool known) {
-  if (substitute(place, refusal)) return;
-  const Statement& statement = *place.statement;
-  Effect effect = effect_of(statement, scope.context, known);
+Effect Plan::weigh(const Scope& scope, const Statement& statement, bool known) const {
+  const Effect effect = effect_of(statement, scope.context, known);
   // A variable that a "set" defines elsewhere would silently be empty, not unknown.
   if (effect == Effect::kNothing && scope.context == Context::kHttp &&
       is_defined_by_rule(statement)) {
-    effect = Effect::kGuard;
+    return Effect::kGuard;
   }
+  // Without it the proxy in front is taken for the client: of no consequence where no rule looks at
+  // addresses and nobody trusts the proxy's.
+  if (statement.name() == "set_real_ip_from" && !rules_on_addresses_ &&
+      !is_trusted_address(statement.word(0))) {
+    return Effect::kNothing;
+  }
+  return effect;
+}
+
+// "deny all" is what closes; who means it has to say so.
+bool Plan::is_unguarded(const Statement& statement) const {
+  const std::string name(statement.name());
+  const std::string first(statement.word(0));
+  if (unguarded_.contains(name + " " + first)) return true;
+  return unguarded_.contains(name) && !(name == "deny" && first == "all");
+}
+
+void Plan::add_problem(const Scope& scope, const Place& place, const Refusal& refusal, bool known) {
+  if (substitute(place, refusal)) return;
+  const Statement& statement = *place.statement;
+  const Effect effect = weigh(scope, statement, known);
   take_out(place, refusal);
   why_.try_emplace(place, refusal.message);
-  if (unguarded_.contains(std::string(statement.name()))) {
+  if (is_unguarded(statement)) {
     return note(place, Weight::kReplaced, "taken out at your word: what it guarded is open");
   }
   if (effect == Effect::kNone) {
@@ -151,15 +197,21 @@ std::string unknown_variable(std::string_view message) {
 bool replace_variable(std::string& raw, const std::string& name, std::string_view with) {
   bool found = false;
   for (const std::string& form : {"${" + name + "}", "$" + name}) {
-    for (std::size_t at = raw.find(form); at != std::string::npos; at = raw.find(form, at)) {
-      const unsigned char next = at + form.size() < raw.size() ? raw[at + form.size()] : ' ';
+    std::string out;
+    std::size_t from = 0;
+    for (std::size_t at = raw.find(form); at != std::string::npos; at = raw.find(form, from)) {
+      const std::size_t end = at + form.size();
+      const unsigned char next = end < raw.size() ? raw[end] : ' ';
+      out.append(raw, from, at - from);
+      from = end;
       if (form[1] != '{' && (std::isalnum(next) != 0 || next == '_')) {
-        at += form.size();  // Another one, whose name only starts like it.
-        continue;
+        out += form;  // Another one, whose name only starts like it.
+      } else {
+        out += with;
+        found = true;
       }
-      raw.replace(at, form.size(), with);
-      found = true;
     }
+    raw = out.append(raw, from);
   }
   return found;
 }

@@ -54,6 +54,10 @@ class Plan {
 
   void check_scope(const Scope& scope);
   void check_statement(const Scope& scope, const Place& place);
+  void prepare();
+  Effect weigh(const Scope& scope, const Statement& statement, bool known) const;
+  bool is_unguarded(const Statement& statement) const;
+  bool leads_to_lost_upstream(const Statement& statement) const;
   void add_problem(const Scope& scope, const Place& place, const Refusal& refusal, bool known);
   void check_load_module(const Place& place);
   bool substitute(const Place& place, const Refusal& refusal);
@@ -82,6 +86,8 @@ class Plan {
   std::set<Place> out_;
   std::map<Place, Closing> closings_;
   std::set<std::string> set_names_;  // Variables that some "set" defines.
+  std::set<std::string, std::less<>> lost_upstreams_;
+  bool rules_on_addresses_ = false;  // Some rule looks at the client's address.
   std::set<std::pair<Place, std::string>> noted_;
   std::map<Place, std::string> why_;  // What is wrong with what had to be taken out.
 };

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <tuple>
 
+#include "corehttpd/base/json.h"
+
 namespace corehttpd::server::importer {
 namespace {
 
@@ -19,22 +21,6 @@ const char* kind_of(Weight weight) {
       return "replaced";
   }
   return "info";
-}
-
-void append_json(std::string& out, std::string_view text) {
-  out += '"';
-  for (char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out.append("\\") += c;
-    } else if (byte < 0x20 || byte >= 0x7f) {
-      // Names of files need not be UTF-8: each byte is shown, as Latin-1 has it.
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(byte));
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
 }
 
 // Terminals must not get control bytes from a file.
@@ -74,8 +60,8 @@ std::string Report::text() const {
       file = &entry.file;
     }
     const std::string place =
-        entry.line == 0 ? "-" : fmt::format("{}:{}", printable(entry.file), entry.line);
-    fmt::format_to(std::back_inserter(out), "  {}: {:<8} ", place, kind_of(entry.weight));
+        entry.line == 0 ? "" : fmt::format("{}:{}: ", printable(entry.file), entry.line);
+    fmt::format_to(std::back_inserter(out), "  {}{:<8} ", place, kind_of(entry.weight));
     if (!entry.name.empty()) out.append("\"").append(printable(entry.name)).append("\": ");
     out.append(printable(entry.message)).append("\n");
     if (!entry.advice.empty()) out.append("      -> ").append(printable(entry.advice)).append("\n");
@@ -88,15 +74,15 @@ std::string Report::json(int exit_code) const {
   for (const Entry& entry : entries_) {
     out += &entry == entries_.data() ? "\n" : ",\n";
     out += "{\"file\": ";
-    append_json(out, entry.file);
+    append_json_string(out, entry.file);
     fmt::format_to(std::back_inserter(out),
                    ", \"line\": {}, \"kind\": \"{}\", \"directive\": ", entry.line,
                    kind_of(entry.weight));
-    append_json(out, entry.name);
+    append_json_string(out, entry.name);
     out += ", \"message\": ";
-    append_json(out, entry.message);
+    append_json_string(out, entry.message);
     out += ", \"advice\": ";
-    append_json(out, entry.advice);
+    append_json_string(out, entry.advice);
     out += "}";
   }
   const char* result = exit_code == 0 ? "clean" : exit_code == 2 ? "degraded" : "failed";

@@ -172,11 +172,13 @@ TEST(Compiler, Forms) {
   EXPECT_EQ(complaints("root a { }"),
             "corehttpd: [emerg] directive \"root\" is not terminated by \";\" in t.conf:1:1\n"
             "root a { }\n"
-            "^~~~\n");
+            "^~~~\n"
+            "  help: syntax: root path;\n");
   EXPECT_EQ(complaints("http;"),
             "corehttpd: [emerg] directive \"http\" has no opening \"{\" in t.conf:1:1\n"
             "http;\n"
-            "^~~~\n");
+            "^~~~\n"
+            "  help: syntax: http { ... }\n");
   EXPECT_EQ(complaints("http { server {\nlisten 80\nlocation / { } } }"),
             "corehttpd: [emerg] directive \"listen\" is not terminated by \";\" in t.conf:2:1\n"
             "listen 80\n"

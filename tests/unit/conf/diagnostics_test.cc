@@ -73,10 +73,10 @@ TEST(Diagnostics, Json) {
   EXPECT_EQ(diagnostics.format_json(),
             "[\n"
             "{\"severity\":\"error\",\"file\":\"f\",\"line\":1,\"column\":3,\"width\":3,"
-            "\"message\":\"bad \\\"b\\\"\\u000a\",\"help\":\"try \\\\\","
-            "\"source\":\"a \\\"b\\\"\\u0001\\ufffd \xc3\xa4 \\ufffd\\ufffd\\ufffd;\"},\n"
+            "\"message\":\"bad \\\"b\\\"\\u000a\",\"hint\":\"try \\\\\","
+            "\"text\":\"a \\\"b\\\"\\u0001\\ufffd \xc3\xa4 \\ufffd\\ufffd\\ufffd;\"},\n"
             "{\"severity\":\"notice\",\"file\":\"\",\"line\":0,\"column\":0,\"width\":1,"
-            "\"message\":\"n\",\"help\":\"\",\"source\":\"\"}\n"
+            "\"message\":\"n\",\"hint\":\"\",\"text\":\"\"}\n"
             "]\n");
 }
 

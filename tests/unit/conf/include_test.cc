@@ -89,6 +89,7 @@ TEST_F(Include, AMissingFileIsAnErrorAndTheRestIsChecked) {
             "in DIR/main.conf:1:9\n"
             "include nowhere.conf;\n"
             "        ^~~~~~~~~~~~\n"
+            "  help: relative names start at the directory of the main file\n"
             "corehttpd: [emerg] unknown directive \"nonsense\" in DIR/main.conf:2:1\n"
             "nonsense;\n"
             "^~~~~~~~\n");

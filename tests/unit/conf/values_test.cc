@@ -96,7 +96,8 @@ TEST(Values, MessagesAreThoseOfNginx) {
   EXPECT_EQ(complaints("workers auto;"),
             "corehttpd: [emerg] \"workers\" directive invalid number in t.conf:1:9\n"
             "workers auto;\n"
-            "        ^~~~\n");
+            "        ^~~~\n"
+            "  help: it takes a whole number from 1 to 64\n");
   EXPECT_EQ(complaints("workers 65;"),
             "corehttpd: [emerg] value must be between 1 and 64 in t.conf:1:9\n"
             "workers 65;\n"

@@ -137,7 +137,7 @@ TEST_F(CoreSettingsTest, RefusesNonsense) {
   for (std::string_view text :
        {"http { keepalive_timeout soon; }", "http { server_tokens maybe; }", "http { etag 1; }",
         "internal;", "http { server { internal; } }", "http { error_log x loud; }",
-        "http { client_body_temp_path t 1 x; }", "http { error_log memory:32m debug; }",
+        "http { client_body_temp_path t 1 x; }", "error_log_format xml;",
         "http { etag on; etag off; }", "http { lingering_close; }",
         "http { server { location / { merge_slashes on; } } }"}) {
     EXPECT_FALSE(compile(text)) << text;
@@ -180,11 +180,38 @@ TEST_F(CoreSettingsTest, ErrorLogsChainAndShareFiles) {
   EXPECT_EQ(inherited->fd, 71);
 }
 
-TEST_F(CoreSettingsTest, SyslogIsAcceptedWithANotice) {
-  ASSERT_TRUE(compile("http { error_log syslog:server=unix:/dev/log warn; }")) << complaints();
+TEST_F(CoreSettingsTest, MemoryLogsAreAcceptedWithANotice) {
+  ASSERT_TRUE(compile("error_log memory:32m debug;")) << complaints();
   EXPECT_EQ(root().error_log, nullptr);
   ASSERT_EQ(diagnostics_.all().size(), 1u);
   EXPECT_EQ(diagnostics_.all()[0].severity, conf::Severity::kNotice);
+}
+
+TEST_F(CoreSettingsTest, EqualSyslogServersAreShared) {
+  ASSERT_TRUE(
+      compile("error_log syslog:server=[::1]:99,tag=a,facility=ftp warn; http { server {"
+              " location /a { error_log syslog:server=[::1]:99,tag=a,facility=ftp; }"
+              " location /b { error_log syslog:server=unix:/dev/log,nohostname debug; } } }"))
+      << complaints();
+  const LogTarget* main = root().error_log;
+  ASSERT_NE(main, nullptr);
+  EXPECT_EQ(main->fd, -1);
+  EXPECT_NE(main->sink, nullptr);
+  EXPECT_EQ(location(0).error_log->sink, main->sink);
+  EXPECT_NE(location(1).error_log->sink, main->sink);
+  const auto& servers = configuration_->object<LogFiles>()->syslogs();
+  ASSERT_EQ(servers.size(), 2u);
+  const Syslog::Parameters& first = servers[0].syslog->parameters();
+  EXPECT_EQ(first.host, "::1");
+  EXPECT_EQ(first.port, 99);
+  EXPECT_EQ(first.tag, "a");
+  EXPECT_EQ(first.facility, 11);
+  EXPECT_TRUE(first.hostname);
+  const Syslog::Parameters& second = servers[1].syslog->parameters();
+  EXPECT_TRUE(second.is_unix);
+  EXPECT_EQ(second.host, "/dev/log");
+  EXPECT_FALSE(second.hostname);
+  EXPECT_EQ(configuration_->object<LogFiles>()->options().most_verbose, LogLevel::kDebug);
 }
 
 }  // namespace

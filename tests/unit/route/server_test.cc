@@ -227,11 +227,47 @@ TEST(Sites, AllOfThem) {
   EXPECT_EQ(sites.tree().sites()[1]->name, "b");
 }
 
+TEST(Sites, AreKnownByNamesAndAddresses) {
+  const TestSites sites(
+      "http { server { listen 127.0.0.1:81; listen [::1]:82 ssl; server_name .a b; } "
+      "server { listen 127.0.0.1:83; } }");
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  const auto& all = sites.compiled.configuration->sites().all();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].name, "a");
+  ASSERT_EQ(all[0].addresses.size(), 2u);
+  EXPECT_EQ(all[0].addresses[0], "127.0.0.1:81");
+  EXPECT_EQ(all[0].addresses[1], "[::1]:82");
+  ASSERT_EQ(all[0].names.size(), 2u);
+  EXPECT_EQ(all[0].names[1], "b");
+  EXPECT_GT(all[0].tls_at.line, 0u);
+  EXPECT_EQ(all[1].name, "127.0.0.1:83");
+  EXPECT_EQ(all[1].tls_at.line, 0u);
+}
+
+TEST(Sites, ALocationIsFoundWithoutARequest) {
+  TestSites sites(
+      "http { server { listen 127.0.0.1:81; location / { } location ^~ /static/ { } "
+      "location ~ /\\. { } location = /x { } } server { listen 127.0.0.1:82; } }");
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  const auto name = [&](std::string_view uri) {
+    return sites.tree().locate(*sites.tree().sites()[0], uri)->name;
+  };
+  EXPECT_EQ(name("/a"), "/");
+  EXPECT_EQ(name("/.env"), "/\\.");
+  EXPECT_EQ(name("/static/.env"), "/static/");
+  EXPECT_EQ(name("/x"), "/x");
+  EXPECT_EQ(sites.tree().locate(*sites.tree().sites()[1], "/a"), nullptr);
+}
+
 TEST(Sites, NoneWithoutHttp) {
   TestSites sites("");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
-  EXPECT_TRUE(sites.tree().listeners().empty());
-  EXPECT_TRUE(sites.tree().sites().empty());
+  EXPECT_EQ(sites.compiled.configuration->object<Tree>(), nullptr);
+  TestSites empty("http { }");
+  ASSERT_TRUE(empty.compiled) << empty.compiled.text();
+  EXPECT_TRUE(empty.tree().listeners().empty());
+  EXPECT_TRUE(empty.tree().sites().empty());
 }
 
 }  // namespace

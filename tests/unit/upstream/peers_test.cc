@@ -161,7 +161,7 @@ TEST(UpstreamBlock, Mistakes) {
   EXPECT_TRUE(compile_http("upstream a { server 127.0.0.1 weight=0; }")
                   .error("invalid parameter \"weight=0\""));
   EXPECT_TRUE(compile_http("upstream a { server 127.0.0.1:99999; }")
-                  .error("invalid address in upstream \"127.0.0.1:99999\""));
+                  .error("invalid port in upstream \"127.0.0.1:99999\""));
   EXPECT_TRUE(
       compile_http("upstream a { server unix:; }").error("no path in the unix domain socket"));
   EXPECT_TRUE(compile("upstream a { server 127.0.0.1; }").error("not allowed here"));
