@@ -375,6 +375,8 @@ def test_reopened_logs_have_mode_and_owner(server):
     os.rename(s.directory / 'access.log', s.directory / 'access.log.1')
     s.process.send_signal(signal.SIGUSR1)
     wait_until((s.directory / 'access.log').exists, 'the new file')
+    # It is given away a moment after it was made.
+    wait_until(lambda: (s.directory / 'access.log').stat().st_uid == first.st_uid, 'its owner')
     again = (s.directory / 'access.log').stat()
     assert stat.S_IMODE(first.st_mode) == stat.S_IMODE(again.st_mode) == 0o640
     assert (first.st_uid, first.st_gid) == (again.st_uid, again.st_gid)

@@ -111,7 +111,9 @@ struct TestSites {
 
   explicit TestSites(std::string_view text)
       : compiled(compile(text, site_modules(), prepare_sites)) {
-    if (compiled) services = std::make_unique<TestServices>(tree());
+    // Without http there is no tree, and nothing to serve.
+    if (compiled && compiled.configuration->object<route::Tree>() != nullptr)
+      services = std::make_unique<TestServices>(tree());
   }
   // One server with these directives.
   static TestSites server(std::string_view directives) {

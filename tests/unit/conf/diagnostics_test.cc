@@ -73,8 +73,9 @@ TEST(Diagnostics, Json) {
   EXPECT_EQ(diagnostics.format_json(),
             "[\n"
             "{\"severity\":\"error\",\"file\":\"f\",\"line\":1,\"column\":3,\"width\":3,"
-            "\"message\":\"bad \\\"b\\\"\\u000a\",\"hint\":\"try \\\\\","
-            "\"text\":\"a \\\"b\\\"\\u0001\\ufffd \xc3\xa4 \\ufffd\\ufffd\\ufffd;\"},\n"
+            "\"message\":\"bad \\\"b\\\"?\",\"hint\":\"try \\\\\","
+            "\"text\":\"a \\\"b\\\"\\u0001\xef\xbf\xbd \xc3\xa4 "
+            "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd;\"},\n"
             "{\"severity\":\"notice\",\"file\":\"\",\"line\":0,\"column\":0,\"width\":1,"
             "\"message\":\"n\",\"hint\":\"\",\"text\":\"\"}\n"
             "]\n");

@@ -105,7 +105,7 @@ TEST_F(Include, ADirectoryIsNoFile) {
   write("main.conf", "include d*;");
   write("d/x", "");
   EXPECT_EQ(run(), nullptr);
-  EXPECT_THAT(said(), HasSubstr("read() \"DIR/d\" failed (21: Is a directory)"));
+  EXPECT_THAT(said(), HasSubstr("open() \"DIR/d\" failed (21: Is a directory)"));
 }
 
 TEST_F(Include, Forms) {
