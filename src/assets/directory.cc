@@ -136,8 +136,7 @@ Listed list_directory(http::Exchange& exchange, std::string_view path) {
     return {nullptr, 0, http::StepOutcome::fail(503)};
   }
   return {nullptr, 0,
-          FileWork::start(exchange,
-                          std::make_unique<ListingWork>(path, link_rule(exchange, path)),
+          FileWork::start(exchange, std::make_unique<ListingWork>(path, link_rule(exchange, path)),
                           path)};
 }
 

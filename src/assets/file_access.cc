@@ -172,8 +172,8 @@ Asked ask(http::Exchange& exchange, std::string_view path, Need need) {
     }
   }
   if (!may_wait && files.would_wait(path, need == Need::kContent, policy, links)) {
-    return {std::nullopt, FileWork::start(exchange, std::make_unique<LookupWork>(path, links, need),
-                                          path)};
+    return {std::nullopt,
+            FileWork::start(exchange, std::make_unique<LookupWork>(path, links, need), path)};
   }
   if (need == Need::kKind) return {files.probe(path, policy, links), {}};
   return {files.lookup(path, policy, links), {}};

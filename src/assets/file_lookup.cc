@@ -31,6 +31,7 @@ struct FileLookup::Node : ListHook<LruTag> {
   Class node_class = Class::kContent;
   int error = 0;        // The lookup failed with this errno (open_file_cache_errors).
   bool loaded = false;  // lookup() made it, not only probe().
+  bool settled = true;  // An equal stamp means equal content.
   bool near = false;    // would_wait() has found it in the kernel's caches.
   std::size_t charge = 0;
   std::uint64_t uses = 1;
@@ -180,7 +181,9 @@ bool FileLookup::trusted(const Node& node, const CachePolicy& policy, LinkRule l
 bool FileLookup::holds(const Node& node) const {
   const FileEntry& entry = node.entry;
   if (entry.kind != FileEntry::Kind::kRegular || entry.size == 0) return true;
-  if (entry.content) return clock_.now_ms() - node.loaded_ms < limits_.content_age_ms;
+  if (entry.content) {
+    return node.settled && clock_.now_ms() - node.loaded_ms < limits_.content_age_ms;
+  }
   return static_cast<bool>(entry.file);
 }
 
@@ -190,8 +193,7 @@ Result<FileEntry> FileLookup::answer(Node& node) const {
 }
 
 int FileLookup::status_of(std::string_view path, LinkRule links, struct stat& status) {
-  if (memo_.path_bytes == path.size() && memo_.turn_us == clock_.now_us() &&
-      memo_.links == links &&
+  if (memo_.path_bytes == path.size() && memo_.turn_us == clock_.now_us() && memo_.links == links &&
       std::memcmp(memo_.path, path.data(), path.size()) == 0) {
     memo_.path_bytes = 0;
     status = memo_.status;
@@ -257,7 +259,8 @@ Result<FileEntry> FileLookup::open_regular(Node* node, std::string_view path,
   if (entry.size != 0 && !entry.content) entry.file = std::move(file);
   // A small file that couldn't be read at once is served from its descriptor this time; that warms
   // the page cache, and the next request tries again.
-  const bool keepable = small ? entry.content && settled(stamp) : true;
+  // open_file_cache's owner trusts even what was written a moment ago, though no longer than that.
+  const bool keepable = small ? entry.content && (settled(stamp) || policy.enabled) : true;
   if (keepable) {
     keep(node, path, stamp, entry, policy, links);
   } else if (node != nullptr) {
@@ -297,6 +300,7 @@ FileLookup::Node* FileLookup::keep(Node* node, std::string_view path, const File
     fresh.entry.file = FileRef();
   }
   if (entry.content) {
+    fresh.settled = settled(stamp);
     fresh.charge += entry.content->capacity();
     charged_ += entry.content->capacity();
     shrink(fresh);

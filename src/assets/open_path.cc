@@ -179,8 +179,8 @@ std::uint64_t nearest_device(std::string_view path) {
   while (!part.empty()) {
     const Descriptor fd(open_cached(part));
     struct statx status;
-    if (fd.get() >= 0 && ::statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE,
-                                 &status) == 0) {
+    if (fd.get() >= 0 &&
+        ::statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0) {
       return ::gnu_dev_makedev(status.stx_dev_major, status.stx_dev_minor);
     }
     const std::size_t slash = part.rfind('/');
@@ -192,12 +192,11 @@ std::uint64_t nearest_device(std::string_view path) {
 
 bool is_local(int fd) {
   constexpr std::uint32_t kLocal[] = {
-      EXT4_SUPER_MAGIC,      XFS_SUPER_MAGIC,       BTRFS_SUPER_MAGIC,  TMPFS_MAGIC,
-      RAMFS_MAGIC,           OVERLAYFS_SUPER_MAGIC, F2FS_SUPER_MAGIC,   SQUASHFS_MAGIC,
-      EROFS_SUPER_MAGIC_V1,  ISOFS_SUPER_MAGIC,     MSDOS_SUPER_MAGIC,  EXFAT_SUPER_MAGIC,
-      REISERFS_SUPER_MAGIC,  UDF_SUPER_MAGIC,       PROC_SUPER_MAGIC,   SYSFS_MAGIC,
-      0x2fc12fc1 /* ZFS */,  0xca451a4e /* bcachefs */, 0x3153464a /* JFS */,
-      0x7366746e /* NTFS */,
+      EXT4_SUPER_MAGIC,     XFS_SUPER_MAGIC,           BTRFS_SUPER_MAGIC,    TMPFS_MAGIC,
+      RAMFS_MAGIC,          OVERLAYFS_SUPER_MAGIC,     F2FS_SUPER_MAGIC,     SQUASHFS_MAGIC,
+      EROFS_SUPER_MAGIC_V1, ISOFS_SUPER_MAGIC,         MSDOS_SUPER_MAGIC,    EXFAT_SUPER_MAGIC,
+      REISERFS_SUPER_MAGIC, UDF_SUPER_MAGIC,           PROC_SUPER_MAGIC,     SYSFS_MAGIC,
+      0x2fc12fc1 /* ZFS */, 0xca451a4e /* bcachefs */, 0x3153464a /* JFS */, 0x7366746e /* NTFS */,
   };
   struct statfs status;
   if (::fstatfs(fd, &status) != 0) return false;

@@ -211,8 +211,7 @@ bool set_disable_symlinks(const Setting& s) {
                   "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter");
   }
   if (from && settings.links == Links::kFollow) {
-    return s.fail(Setting::kWholeDirective,
-                  "\"from=\" cannot be used with \"off\" parameter");
+    return s.fail(Setting::kWholeDirective, "\"from=\" cannot be used with \"off\" parameter");
   }
   return true;
 }

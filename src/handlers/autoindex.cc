@@ -69,7 +69,7 @@ class ListingSource final : public http::BodySource {
   Exchange& exchange_;
   const assets::DirectoryListing& listing_;
   const ListingOptions options_;
-  std::string text_;      // Written and not yet sent from sent_ on.
+  std::string text_;  // Written and not yet sent from sent_ on.
   std::size_t sent_ = 0;
   std::size_t next_ = 0;  // Entry.
   bool complete_ = false;
@@ -79,8 +79,8 @@ StepOutcome listing_failed(Exchange& exchange, std::string_view path, int error)
   std::uint16_t status = 500;
   if (error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG) status = 404;
   if (error == EACCES || error == ELOOP) status = 403;
-  exchange.log(status == 500 ? LogLevel::kCrit : LogLevel::kError, error,
-               "opendir() \"{}\" failed", path);
+  exchange.log(status == 500 ? LogLevel::kCrit : LogLevel::kError, error, "opendir() \"{}\" failed",
+               path);
   return StepOutcome::fail(status);
 }
 
@@ -184,7 +184,8 @@ constexpr conf::Directive kDirectives[] = {
      .syntax = "on | off",
      .set = set_exact_size,
      .default_value = "on",
-     .doc = "Sizes in bytes; off: rounded to kilobytes, megabytes and gigabytes. Of html listings."},
+     .doc =
+         "Sizes in bytes; off: rounded to kilobytes, megabytes and gigabytes. Of html listings."},
     {.name = "autoindex_format",
      .contexts = conf::kHttpServerLocation,
      .syntax = "html | xml | json | jsonp",

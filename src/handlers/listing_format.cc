@@ -103,9 +103,8 @@ void append_rounded_size(std::string& out, std::uint64_t size) {
     std::uint64_t bytes, above;
     char letter;
   };
-  static constexpr Unit kUnits[] = {{1u << 30, (1u << 30) - 1, 'G'},
-                                    {1u << 20, (1u << 20) - 1, 'M'},
-                                    {1u << 10, 9999, 'K'}};
+  static constexpr Unit kUnits[] = {
+      {1u << 30, (1u << 30) - 1, 'G'}, {1u << 20, (1u << 20) - 1, 'M'}, {1u << 10, 9999, 'K'}};
   for (const Unit& unit : kUnits) {
     if (size <= unit.above) continue;
     const std::uint64_t rounded =
@@ -195,9 +194,8 @@ void append_xml(std::string& out, std::string_view name) {
 void append_xml_entry(std::string& out, const DirectoryEntry& entry) {
   const std::tm at = calendar(entry.modified_s, false);
   const std::string_view type = type_of(entry);
-  fmt::format_to(std::back_inserter(out),
-                 "<{} mtime=\"{:4}-{:02}-{:02}T{:02}:{:02}:{:02}Z\"", type, at.tm_year + 1900,
-                 at.tm_mon + 1, at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec);
+  fmt::format_to(std::back_inserter(out), "<{} mtime=\"{:4}-{:02}-{:02}T{:02}:{:02}:{:02}Z\"", type,
+                 at.tm_year + 1900, at.tm_mon + 1, at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec);
   if (entry.kind == DirectoryEntry::Kind::kFile) {
     fmt::format_to(std::back_inserter(out), " size=\"{}\"", entry.size);
   }

@@ -44,8 +44,8 @@ std::array<Candidate, kVariants> candidates_for(Exchange& exchange) {
       {{"zstd", "zst"}, ".zst", effective(settings.zstd, settings.gzip)},
       {{"gzip", "gz"}, ".gz", settings.gzip},
   }};
-  const http::AcceptedCodings accepted(exchange.request().fields.joined(
-      exchange.arena(), http::FieldName::kAcceptEncoding, ", "));
+  const http::AcceptedCodings accepted(
+      exchange.request().fields.joined(exchange.arena(), http::FieldName::kAcceptEncoding, ", "));
   for (Candidate& one : all) {
     const int weight = accepted.weight(one.variant.coding);
     const bool wanted = weight > 0 && weight >= accepted.identity_weight();

@@ -76,8 +76,7 @@ class Charset final : public http::Transform {
 
  private:
   static void name_charset(Exchange& exchange, const MediaType& media, std::string_view name) {
-    exchange.response().content_type =
-        exchange.arena().concat(media.type, "; charset=", name);
+    exchange.response().content_type = exchange.arena().concat(media.type, "; charset=", name);
   }
 
   static http::BodySource* recode(Exchange& exchange, const CharsetSettings& settings,
@@ -89,8 +88,8 @@ class Charset final : public http::Transform {
     const bool encoded = head.fields.find(http::FieldName::kContentEncoding) != nullptr;
     if (!recoding || encoded || head.status == 206) {
       if (!recoding) {
-        exchange.log(LogLevel::kError, 0, "no \"charset_map\" between the charsets \"{}\" and \"{}\"",
-                     source, target);
+        exchange.log(LogLevel::kError, 0,
+                     "no \"charset_map\" between the charsets \"{}\" and \"{}\"", source, target);
       }
       name_charset(exchange, media, source);
       return body;
@@ -101,9 +100,8 @@ class Charset final : public http::Transform {
       head.accept_ranges = false;
       head.fields.remove(http::FieldName::kAcceptRanges);
     }
-    return body == nullptr
-               ? nullptr
-               : exchange.arena().make<RecodeSource>(exchange, *body, *recoding);
+    return body == nullptr ? nullptr
+                           : exchange.arena().make<RecodeSource>(exchange, *body, *recoding);
   }
 };
 

@@ -21,8 +21,8 @@ struct CharsetCode {
 // One charset_map block: pairs of a byte of an eight-bit set and a character of the other set,
 // which has one byte as well or is UTF-8. Works in both directions. Lives in the configuration.
 struct CharsetMap {
-  std::string_view from, to;  // Names.
-  bool utf8 = false;          // to is UTF-8.
+  std::string_view from, to;               // Names.
+  bool utf8 = false;                       // to is UTF-8.
   std::array<CharsetCode, 256> forward{};  // By byte of from; what is not mapped is '?'.
   // By character of to, ascending: the byte of from. Not of ASCII, which is the same everywhere.
   struct Back {

@@ -77,9 +77,8 @@ class Fields final : public http::Transform {
   }
 
  private:
-  static http::BodySource* add_trailers(Exchange& exchange,
-                                        const FieldsSettings::List& list, bool only_always,
-                                        http::BodySource* body) {
+  static http::BodySource* add_trailers(Exchange& exchange, const FieldsSettings::List& list,
+                                        bool only_always, http::BodySource* body) {
     if (body == nullptr) return body;
     ArenaVector<const FieldsSettings::Added*> trailers;
     list.for_each(exchange.settings_view(), [&](const FieldsSettings::Added& trailer) {
@@ -154,10 +153,9 @@ void warn_of_hidden(conf::Compiler& compiler) {
     if (fields.inherit != FieldsSettings::Inherit::kOn) continue;
     std::string hidden;
     for (const auto& outer : fields.outer) {
-      const bool repeated =
-          std::any_of(fields.own.begin(), fields.own.end(), [&](const auto& added) {
-            return text::equals_ignore_case(added.name, outer.name);
-          });
+      const bool repeated = std::any_of(
+          fields.own.begin(), fields.own.end(),
+          [&](const auto& added) { return text::equals_ignore_case(added.name, outer.name); });
       if (repeated) continue;
       hidden.append(hidden.empty() ? "\"" : ", \"").append(outer.name).append("\"");
     }
@@ -166,7 +164,8 @@ void warn_of_hidden(conf::Compiler& compiler) {
         conf::Severity::kWarning, hiding.at,
         fmt::format("\"add_header\" here hides what the outer block adds: {}", hidden),
         "a block inherits fields only if it adds none of its own; repeat them here, or use "
-        "add_header_inherit merge", hiding.width);
+        "add_header_inherit merge",
+        hiding.width);
   }
   compiler.object_or_make<Hidings>().list = {};
 }

@@ -75,8 +75,7 @@ void Recoder::append_characters(std::string& out, bool last) {
   rest_.erase(0, rest_.size() - text.size());
 }
 
-Result<ReadOutcome> RecodeSource::read(std::span<Segment> out, std::size_t bytes_max,
-                                       http::Forms) {
+Result<ReadOutcome> RecodeSource::read(std::span<Segment> out, std::size_t bytes_max, http::Forms) {
   if (sent_ == text_.size()) {
     text_.clear();
     sent_ = 0;

@@ -37,10 +37,8 @@ def test_html(server, protocol):
 def test_rounded_sizes_and_local_time(server, protocol):
     s = server(SITE % 'autoindex on; autoindex_exact_size off; autoindex_localtime on;', environment={**os.environ, 'TZ': 'UTC-3'})
     fill(s, [('d/', 0), ('d/sub/', 0), ('d/a', 9999), ('d/b', 10000), ('d/c', 1048575), ('d/d', 1048576), ('d/e', 1572864)])
-    lines = s.get('/d/', protocol).body.decode().split('\r\n')[5:-3]
-    assert [line[-25:] for line in lines] == [
-        ' 15-Nov-2023 01:13       -', ' 15-Nov-2023 01:13    9999', ' 15-Nov-2023 01:13     10K', ' 15-Nov-2023 01:13   1024K',
-        ' 15-Nov-2023 01:13      1M', ' 15-Nov-2023 01:13      2M'] or [line[-26:] for line in lines] == [
+    lines = s.get('/d/', protocol).body.decode().split('\r\n')[4:-3]
+    assert [line[-26:] for line in lines] == [
         ' 15-Nov-2023 01:13       -', ' 15-Nov-2023 01:13    9999', ' 15-Nov-2023 01:13     10K', ' 15-Nov-2023 01:13   1024K',
         ' 15-Nov-2023 01:13      1M', ' 15-Nov-2023 01:13      2M']
 

@@ -1,5 +1,6 @@
 """A file system that stops answering costs only what lives on it: one worker goes on with everything else."""
 import os
+import signal
 import threading
 import time
 
@@ -121,6 +122,10 @@ def test_stop_while_it_hangs(stalled):
     client = s.connect()
     client.send(b'GET /slow/a.txt HTTP/1.1\r\nHost: x\r\n\r\n')
     wait_until(fs.waiting, 'a request to hang in the file system')
+    s.process.send_signal(signal.SIGTERM)
+    # The kernel lets a process go only when the file server has answered; nobody can spare us that.
+    wait_until(lambda: s.log().count('signal Terminated received'), 'the signal')
+    fs.release()
     assert s.stop() == 0
 
 

@@ -1,4 +1,5 @@
-// Names in directory listings: the first byte chooses format and kind, the second splits the rest into URI and name.
+// Names in directory listings: the first byte chooses format and kind, the second splits the rest
+// into URI and name.
 #include <algorithm>
 #include <cstdint>
 #include <string>

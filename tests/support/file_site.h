@@ -129,6 +129,11 @@ class FileSite {
     services_.emplace(loop_, sites_, transforms_);
     files.emplace(services_->clock);
     services_->services.files = &*files;
+    services_->idle = [this] {
+      if (loop_.outstanding() == 0) return false;
+      loop_.run_once();
+      return true;
+    };
     // Names of this file system that are in the kernel's caches, as those of fresh files are, need
     // no thread.
     struct stat status;
@@ -137,7 +142,7 @@ class FileSite {
     }
   }
   TestServices& services() { return *services_; }
-  io::Loop& loop() { return loop_; }
+  io::SimLoop& loop() { return loop_; }
   // Moves both clocks, so that files written a moment ago count as settled.
   void advance(Milliseconds by_ms) {
     Clock& clock = services_->clock;

@@ -1,8 +1,8 @@
 // Calls on files that may wait, for a step of a request: they run in a thread, the step is
 // suspended meanwhile and runs once more when they are done.
 //
-// A disk or server that no longer answers must cost only what lives on it. So each file system has a
-// few threads at a time and a short queue, and a request waits for a minute at most.
+// A disk or server that no longer answers must cost only what lives on it. So each file system has
+// a few threads at a time and a short queue, and a request waits for a minute at most.
 #pragma once
 
 #include <cstddef>
@@ -49,8 +49,8 @@ class FileWork : public io::OffloadTask {
   };
   void run() noexcept final { work(); }
   void done() final;
-  void give_up();   // The time is over.
-  void let_go();    // The request does not wait any more.
+  void give_up();  // The time is over.
+  void let_go();   // The request does not wait any more.
 
   http::Exchange* exchange_ = nullptr;
   io::Loop* loop_ = nullptr;

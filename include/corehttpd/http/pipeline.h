@@ -41,8 +41,8 @@ struct StepOutcome {
 
 class Step {
  public:
-  // After kSuspend the exchange goes on with the outcome given to resume(); run() is called a second
-  // time only if that is kRepeat: for steps that merely wait until something is known.
+  // After kSuspend the exchange goes on with the outcome given to resume(); run() is called a
+  // second time only if that is kRepeat: for steps that merely wait until something is known.
   virtual StepOutcome run(Exchange& exchange) const = 0;
 
  protected:

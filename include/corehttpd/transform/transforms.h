@@ -83,8 +83,8 @@ struct FieldsSettings {
 struct CharsetMap;
 
 struct CharsetSettings {
-  expr::Program name;    // Empty: off.
-  expr::Program source;  // source_charset; empty: bodies are in the set of name already.
+  expr::Program name;              // Empty: off.
+  expr::Program source;            // source_charset; empty: bodies are in the set of name already.
   bool override_backends = false;  // override_charset: what a backend named is turned as well.
   std::span<const CharsetMap* const> maps;
   std::span<const std::string_view> types;

@@ -27,8 +27,8 @@ class OpenPath : public ::testing::Test {
   int status(std::string_view name, Links links, std::string_view from = {}) {
     struct stat ignored;
     const std::string path = directory.path(name);
-    const auto trusted = static_cast<std::uint32_t>(
-        from.empty() ? directory.path().size() : directory.path(from).size());
+    const auto trusted = static_cast<std::uint32_t>(from.empty() ? directory.path().size()
+                                                                 : directory.path(from).size());
     return stat_path(path, {links, trusted}, ignored);
   }
   std::string content(std::string_view name, Links links) {

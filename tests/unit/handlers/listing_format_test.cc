@@ -43,8 +43,7 @@ TEST(ListingFormat, ADirectorysSlashCountsAsAColumn) {
   const std::string full(50, 'd');
   EXPECT_NE(entry(full, Kind::kDirectory, {}).find(">" + full + "</a> 14"), std::string::npos);
   const std::string almost(49, 'd');
-  EXPECT_NE(entry(almost, Kind::kDirectory, {}).find(">" + almost + "/</a> 14"),
-            std::string::npos);
+  EXPECT_NE(entry(almost, Kind::kDirectory, {}).find(">" + almost + "/</a> 14"), std::string::npos);
 }
 
 TEST(ListingFormat, Callbacks) {
