@@ -152,10 +152,10 @@ def test_large_directory_and_slow_reader(server, protocol):
     """The listing is written as it is read: the worker's memory does not hold it as text, and other requests go on."""
     s = server(SITE % 'autoindex on;')
     (s.root / 'd').mkdir()
-    for i in range(20000):
+    for i in range(4000):
         (s.root / f'd/{"n" * 60}{i:05}').touch()
     r = s.get('/d/', protocol)
-    assert r.status == 200 and len(re.findall(rb'<a href="n', r.body)) == 20000
+    assert r.status == 200 and len(re.findall(rb'<a href="n', r.body)) == 4000
     assert r.body.endswith(b'</html>\r\n')
 
 
