@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "access/gate.h"
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/http/exchange.h"
 #include "corehttpd/http/subrequest.h"
@@ -12,20 +13,19 @@ namespace {
 
 using conf::Setting;
 using http::Exchange;
-using http::StepOutcome;
 using http::Subrequest;
 
 // Lives in the parent's arena for as long as it waits. If the parent ends first the subrequest is
 // aborted and nothing is heard here.
-class Verdict final : public http::SubrequestListener {
+class Answer final : public http::SubrequestListener {
  public:
-  Verdict(Exchange& parent, std::span<const AuthVariable> variables)
+  Answer(Exchange& parent, std::span<const AuthVariable> variables)
       : parent_(parent), variables_(variables) {}
 
   void on_done(Subrequest& subrequest, const Error* error) override {
     Exchange& child = subrequest.exchange();
     set_variables(child);
-    parent_.resume(judge(child.response(), error));
+    conclude(parent_, judge(child.response(), error));
   }
 
  private:
@@ -40,46 +40,29 @@ class Verdict final : public http::SubrequestListener {
     }
   }
 
-  StepOutcome judge(const http::ResponseHead& response, const Error* error) {
+  Verdict judge(const http::ResponseHead& response, const Error* error) {
     const std::uint16_t status = error == nullptr ? response.status : 0;
-    if (status >= 200 && status < 300) return StepOutcome::proceed();
-    if (status == 403) return StepOutcome::fail(403);
+    if (status >= 200 && status < 300) return Verdict::granted();
+    if (status == 403) return Verdict::refused(403);
     if (status == 401) {
       take_challenges(response);
-      return StepOutcome::fail(401);
+      return Verdict::refused(401);
     }
     parent_.log(LogLevel::kError, 0, "auth request unexpected status: {} while sending to client",
                 error == nullptr ? status : response.status);
-    return StepOutcome::fail(500);
+    return Verdict::refused(500);
   }
 
   void take_challenges(const http::ResponseHead& response) {
-    Arena& arena = parent_.arena();
-    http::FieldList& fields = parent_.response().fields;
-    fields.remove(http::FieldName::kWwwAuthenticate);
     for (const http::Field& field : response.fields) {
       if (field.id == http::FieldName::kWwwAuthenticate)
-        fields.add(arena, field.id, "WWW-Authenticate", arena.copy(field.value));
+        challenge(parent_, parent_.arena().copy(field.value));
     }
   }
 
   Exchange& parent_;
   std::span<const AuthVariable> variables_;
 };
-
-class AuthRequestStep final : public http::Step {
- public:
-  StepOutcome run(Exchange& exchange) const override {
-    if (exchange.is_subrequest()) return StepOutcome::proceed();
-    const auto& settings = exchange.settings<AuthRequestSettings>();
-    auto* verdict = exchange.arena().make<Verdict>(exchange, settings.variables);
-    const auto [path, args] = http::split_args(settings.uri);
-    if (!Subrequest::start(exchange, path, args, {}, *verdict)) return StepOutcome::fail(500);
-    return StepOutcome::suspend();
-  }
-};
-
-constexpr AuthRequestStep kStep;
 
 AuthRequestSettings& settings_of(const Setting& s) {
   return *static_cast<AuthRequestSettings*>(s.settings);
@@ -145,8 +128,13 @@ constexpr conf::Module kModule = conf::module<AuthRequestSettings>("auth_request
 
 }  // namespace
 
-const http::Step* make_auth_request_step(const conf::SettingsView& settings, Arena&) {
-  return settings.get<AuthRequestSettings>().uri.empty() ? nullptr : &kStep;
+Verdict ask_location(Exchange& exchange) {
+  const auto& settings = exchange.settings<AuthRequestSettings>();
+  if (settings.uri.empty()) return Verdict::none();
+  auto* answer = exchange.arena().make<Answer>(exchange, settings.variables);
+  const auto [path, args] = http::split_args(settings.uri);
+  if (!Subrequest::start(exchange, path, args, {}, *answer)) return Verdict::refused(500);
+  return Verdict::pending();
 }
 
 const conf::Module& auth_request_module() { return kModule; }

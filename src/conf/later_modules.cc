@@ -91,7 +91,6 @@ constexpr LaterGroup kGroups[] = {
      "ancient_browser ancient_browser_value modern_browser modern_browser_value"},
     {kLater, kH, "Waits for variables of countries.",
      "geoip_city geoip_country geoip_org geoip_proxy geoip_proxy_recursive"},
-    {kLater, kHSL, "Has an effect only with set_real_ip_from.", "real_ip_header real_ip_recursive"},
     {kLater, kH, "Waits for embedded scripts, which are not planned before 1.0.",
      "perl_modules perl_require perl_set js_import js_path js_set js_var js_shared_dict_zone "
      "js_preload_object"},

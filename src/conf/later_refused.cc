@@ -17,23 +17,10 @@ constexpr Stage kRefused = Stage::kRefused;
 
 constexpr LaterGroup kGroups[] = {
     {kRefused, kHSL | Context::kLimitExcept,
-     "It restricts access by address and does not work yet: without it all would be let in.",
-     "allow deny"},
-    {kRefused, kHSL | Context::kLimitExcept,
-     "It restricts access by password and does not work yet: without it all would be let in.",
-     "auth_basic auth_basic_user_file"},
-    {kRefused, kHSL | Context::kLimitExcept,
      "It restricts access by tokens and does not work yet: without it all would be let in.",
      "auth_jwt auth_jwt_key_file auth_jwt_key_request auth_jwt_leeway auth_jwt_require "
      "auth_jwt_type auth_jwt_key_cache auth_oidc"},
-    {kRefused, kHSL,
-     "It restricts access by another server's word and does not work yet: without it all would be "
-     "let in.",
-     "auth_request auth_request_set auth_delay"},
-    {kRefused, kHSL, "It combines restrictions of access and does not work yet.", "satisfy"},
     {kRefused, kL, "It closes a location to clients and does not work yet.", "internal"},
-    {kRefused, kL, "It restricts methods and does not work yet: without it all would be let in.",
-     "limit_except", Kind::kBlock},
     {kRefused, kHSL,
      "It limits requests and does not work yet: without it none would be held back.",
      "limit_req limit_req_dry_run limit_req_log_level limit_req_status limit_conn "
@@ -52,9 +39,6 @@ constexpr LaterGroup kGroups[] = {
     {kRefused, kHS, "It restricts access by client certificates and does not work yet.",
      "ssl_verify_client ssl_verify_depth ssl_client_certificate ssl_crl ssl_ocsp ssl_ocsp_cache "
      "ssl_ocsp_responder ssl_reject_handshake"},
-    {kRefused, kHSL,
-     "Rules on addresses would be applied to the proxy in front instead of its clients.",
-     "set_real_ip_from"},
     {kRefused, kHS, "It was removed from nginx; use the \"ssl\" parameter of \"listen\".", "ssl"},
     {kRefused, kRewrite, "Rules may depend on it, and it does not work yet.",
      "break return rewrite set"},

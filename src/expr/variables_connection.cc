@@ -98,7 +98,5 @@ Value time_local(http::Exchange& exchange, std::string_view) {
   return exchange.arena().copy(exchange.services().clock.log_date());
 }
 
-Value unset(http::Exchange&, std::string_view) { return std::nullopt; }
-
 }  // namespace get
 }  // namespace corehttpd::expr

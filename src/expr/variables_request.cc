@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "corehttpd/base/text.h"
+#include "corehttpd/http/credentials.h"
 #include "corehttpd/http/request_body.h"
 #include "corehttpd/http/request_id.h"
 #include "expr/variables.h"
@@ -26,32 +27,6 @@ bool matches_variable_name(std::string_view field, std::string_view name) {
     if (c != text::lower(name[i])) return false;
   }
   return true;
-}
-
-int base64_value(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-// Nothing when text is no base64 (RFC 4648 §4); padding may be missing.
-std::optional<std::string_view> decode_base64(Arena& arena, std::string_view text) {
-  while (text.ends_with('=')) text.remove_suffix(1);
-  const std::span<char> out = arena.make_array<char>(text.size() * 3 / 4 + 1);
-  std::uint32_t bits = 0;
-  int count = 0;
-  std::size_t length = 0;
-  for (char c : text) {
-    const int value = base64_value(c);
-    if (value < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<std::uint32_t>(value);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    out[length++] = static_cast<char>(bits >> count & 0xff);
-  }
-  return std::string_view(out.data(), length);
 }
 
 }  // namespace
@@ -142,14 +117,9 @@ Value host(http::Exchange& exchange, std::string_view) {
 }
 
 Value remote_user(http::Exchange& exchange, std::string_view) {
-  const std::string_view credentials =
-      exchange.request().fields.value(http::FieldName::kAuthorization);
-  if (!text::starts_with_ignore_case(credentials, "basic ")) return std::nullopt;
-  const auto decoded = decode_base64(exchange.arena(), text::trim(credentials.substr(6)));
-  if (!decoded) return std::nullopt;
-  const std::size_t colon = decoded->find(':');
-  if (colon == std::string_view::npos) return std::nullopt;
-  return unless_empty(decoded->substr(0, colon));
+  const http::BasicCredentials* credentials = http::basic_credentials(exchange);
+  if (credentials == nullptr) return std::nullopt;
+  return credentials->user;
 }
 
 Value request(http::Exchange& exchange, std::string_view) {

@@ -21,6 +21,8 @@ Wording wording_of(std::uint16_t status) {
       return {"Found",
               {},
               302};  // The status line keeps HTTP/1.0's "Moved Temporarily"; nginx has both, too.
+    case 401:
+      return {"Authorization Required", {}, 401};  // nginx's title; the status line has RFC 9110's.
     case 494:
       return {"Request Header Or Cookie Too Large", "Request Header Or Cookie Too Large", 400};
     case 495:

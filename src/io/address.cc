@@ -186,7 +186,7 @@ Result<Address> parse_address(std::string_view text, std::uint16_t default_port)
   return fail(Code::kNotFound, "host not found");
 }
 
-Result<Address> resolve(std::string_view host, std::uint16_t port) {
+Result<std::vector<Address>> resolve_all(std::string_view host, std::uint16_t port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_ADDRCONFIG;
@@ -210,17 +210,22 @@ Result<Address> resolve(std::string_view host, std::uint16_t port) {
     default:
       return fail(Code::kSystem, "getaddrinfo()", result);
   }
-  Address address;
-  for (const addrinfo* entry = found; entry != nullptr && address.length == 0;
-       entry = entry->ai_next) {
+  std::vector<Address> addresses;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
     if (entry->ai_family != AF_INET && entry->ai_family != AF_INET6) continue;
+    Address address;
     std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
     address.length = entry->ai_addrlen;
+    address.set_port(port);
+    addresses.push_back(address);
   }
   freeaddrinfo(found);
-  if (address.length == 0) return fail(Code::kNotFound, "host not found");
-  address.set_port(port);
-  return address;
+  if (addresses.empty()) return fail(Code::kNotFound, "host not found");
+  return addresses;
+}
+
+Result<Address> resolve(std::string_view host, std::uint16_t port) {
+  return CORE_TRY(resolve_all(host, port)).front();
 }
 
 }  // namespace corehttpd::io

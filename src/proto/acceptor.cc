@@ -8,8 +8,21 @@
 #include "corehttpd/io/socket.h"
 #include "proto/connection_log.h"
 #include "proto/h1/connection.h"
+#include "proto/proxy_reader.h"
 
 namespace corehttpd::proto {
+namespace {
+
+// Does a connection that came to local begin with a PROXY header?
+bool has_proxy_header(const http::Endpoint& endpoint, const IpAddress& local) {
+  for (const IpAddress& exception : endpoint.proxy_protocol_exceptions) {
+    if (exception.family == local.family && exception.bytes == local.bytes)
+      return !endpoint.proxy_protocol;
+  }
+  return endpoint.proxy_protocol;
+}
+
+}  // namespace
 
 Acceptors::Acceptors(http::Services& services, std::size_t connections_max)
     : services_(services),
@@ -164,6 +177,7 @@ void Acceptor::serve(int fd) {
   log_in(settings.error_log, LogLevel::kDebug, ConnectionLog(info), 0, "accept: port {}, fd:{}",
          info.peer.port, fd);
   services.counters.connection_accepted();
+  if (has_proxy_header(endpoint_, info.local)) return ProxyReader::serve(fd, info, *owner_.h1_);
   h1::Connection::serve(fd, info, *owner_.h1_);
 }
 

@@ -38,6 +38,7 @@ struct ListenBuild {
   bool default_server = false;
   bool tls = false;
   bool quic = false;
+  bool proxy_protocol = false;
   conf::Position at;
   std::size_t width = 1;
 };

@@ -164,8 +164,8 @@ bool read_parameter(const conf::Setting& s, std::size_t word, ListenBuild& liste
     return true;
   }
   if (text == "proxy_protocol") {
-    // Ignoring it would take the PROXY header for a request, or let clients name any address.
-    return s.fail(word, "parameter \"proxy_protocol\" of \"listen\" is not supported yet");
+    listen.proxy_protocol = true;
+    return true;
   }
   switch (read_socket_parameter(s, word, listen)) {
     case Read::kYes:
@@ -193,6 +193,10 @@ bool set_listen(const conf::Setting& s) {
   if (listen.quic && listen.tls) {
     return s.fail(conf::Setting::kWholeDirective,
                   "\"quic\" parameter is incompatible with \"ssl\"");
+  }
+  if (listen.quic && listen.proxy_protocol) {
+    return s.fail(conf::Setting::kWholeDirective,
+                  "\"proxy_protocol\" parameter is incompatible with \"quic\"");
   }
   // A warning, not a notice: the site is not there until TLS is.
   if (listen.tls || listen.quic) {

@@ -20,6 +20,7 @@ struct AddressBuild {
   bool options_set = false;
   bool bind = false;
   bool tls = false;
+  bool proxy_protocol = false;
   conf::Position at;  // Of what set the options, else the first.
   conf::Position last_at;
   conf::Position default_at;
@@ -79,6 +80,8 @@ class ListenerBuilder {
     one.servers.push_back(&server);
     one.last_at = listen.at;
     one.tls |= listen.tls;
+    // As nginx: what one of an address's servers asks for holds for all of them.
+    one.proxy_protocol |= listen.proxy_protocol;
     if (listen.options_set) {
       if (one.options_set) {
         return fail(listen, fmt::format("duplicate listen options for {}", one.text), one.at);
@@ -154,14 +157,19 @@ class ListenerBuilder {
     listener.endpoint.address = IpAddress::from_sockaddr(socket.own->address.get());
     listener.endpoint.text = arena_.copy(socket.own->text);
     listener.endpoint.http2 = socket.own->default_site()->settings.get<Settings>().http2;
+    listener.endpoint.proxy_protocol = socket.own->proxy_protocol;
     listener.endpoint.index = static_cast<std::uint32_t>(index);
     ListenerSites& sites = data.by_listener[index];
     sites.any = sites_of(*socket.own);
     std::vector<SpecificAddress> specific;
+    std::vector<IpAddress> exceptions;
     for (const AddressBuild* one : socket.sharing) {
-      specific.push_back({IpAddress::from_sockaddr(one->address.get()), sites_of(*one)});
+      const IpAddress address = IpAddress::from_sockaddr(one->address.get());
+      specific.push_back({address, sites_of(*one)});
+      if (one->proxy_protocol != socket.own->proxy_protocol) exceptions.push_back(address);
     }
     sites.specific = to_arena(arena_, specific);
+    listener.endpoint.proxy_protocol_exceptions = to_arena(arena_, exceptions);
   }
 
   conf::Compiler& compiler_;

@@ -102,8 +102,8 @@ constexpr conf::Directive kDirectives[] = {
     {.name = "listen",
      .contexts = Context::kServer,
      .arity = conf::at_least(1),
-     .syntax = "address[:port] | port | unix:path [default_server] [bind] [backlog=number] "
-               "[rcvbuf=size] [sndbuf=size] [reuseport] [ipv6only=on|off] …",
+     .syntax = "address[:port] | port | unix:path [default_server] [proxy_protocol] [bind] "
+               "[backlog=number] [rcvbuf=size] [sndbuf=size] [reuseport] [ipv6only=on|off] …",
      .set = set_listen,
      .inherit = conf::Inherit::kNone,
      .doc = "An address that the server answers on. Without any: *:80, or *:8000 when not started "

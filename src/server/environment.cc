@@ -46,8 +46,8 @@ constexpr const char* kConfigureLine =
     "configure arguments: --prefix=/usr/share/corehttpd "
     "--conf-path=/etc/corehttpd/corehttpd.conf --error-log-path=/var/log/corehttpd/error.log "
     "--http-log-path=/var/log/corehttpd/access.log --pid-path=/run/corehttpd.pid "
-    "--with-http_ssl_module --with-http_v2_module --with-http_auth_request_module "
-    "--with-http_stub_status_module --with-pcre-jit";
+    "--with-http_ssl_module --with-http_v2_module --with-http_realip_module "
+    "--with-http_auth_request_module --with-http_stub_status_module --with-pcre-jit";
 
 }  // namespace
 

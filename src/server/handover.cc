@@ -91,13 +91,15 @@ void Master::catch_up() {
 }
 
 std::string Master::show_up() {
-  if (auto written = write_pid_file(pid_path_); !written)
-    return describe_failure(std::string(written.error().context) + " of \"" + pid_path_ + "\"",
-                            written.error());
-  // Without it everything works but the questions and answers of the command line.
+  // Before the pid file: whoever has seen that one may ask. Without the socket everything works but
+  // the questions and answers of the command line.
   if (auto opened = control_.open(control_path(pid_path_)); !opened) {
     log_errno(nullptr, LogLevel::kWarn, opened.error().detail, "{} \"{}\" cannot be opened",
               opened.error().context, control_path(pid_path_));
+  }
+  if (auto written = write_pid_file(pid_path_); !written) {
+    return describe_failure(std::string(written.error().context) + " of \"" + pid_path_ + "\"",
+                            written.error());
   }
   return {};
 }

@@ -166,7 +166,10 @@ bool Master::begin() {
       if (!report) return fail_late(describe_failure(report.error().context, report.error()));
       report_ = *report;
     }
-    if (std::string message = show_up(); !message.empty()) return fail_late(message);
+    if (std::string message = show_up(); !message.empty()) {
+      control_.close(true);
+      return fail_late(message);
+    }
   }
   set_title("corehttpd: master process " + line_.path);
   log(nullptr, LogLevel::kNotice, "corehttpd/{} {}, {} workers", CORE_VERSION,

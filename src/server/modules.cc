@@ -5,7 +5,10 @@
 #include <array>
 #include <vector>
 
+#include "corehttpd/access/access.h"
+#include "corehttpd/access/auth_basic.h"
 #include "corehttpd/access/auth_request.h"
+#include "corehttpd/access/real_ip.h"
 #include "corehttpd/assets/settings.h"
 #include "corehttpd/conf/later.h"
 #include "corehttpd/expr/program.h"
@@ -36,8 +39,10 @@ namespace {
 std::span<const http::StepFactory> step_factories() {
   static const auto kFactories = [] {
     std::vector<http::StepFactory> list;
+    for (const http::StepFactory& factory : access::real_ip_factories()) list.push_back(factory);
+    list.push_back(access::kLimitExceptFactory);
     for (const http::StepFactory& factory : handlers::rewrite_factories()) list.push_back(factory);
-    list.push_back(access::kAuthRequestFactory);
+    list.push_back(access::kAccessFactory);
     list.push_back(handlers::try_files());
     list.push_back({http::Phase::kContent, handlers::make_status_step});
     list.push_back(handlers::fastcgi_step());
@@ -52,8 +57,8 @@ std::span<const http::StepFactory> step_factories() {
 
 std::span<const std::span<const expr::Variable>> variable_tables() {
   static const std::array kTables = {
-      expr::core_variables(),        assets::variables(),          upstream::upstream_variables(),
-      handlers::fastcgi_variables(), handlers::status_variables(),
+      expr::core_variables(),         access::real_ip_variables(),   assets::variables(),
+      upstream::upstream_variables(), handlers::fastcgi_variables(), handlers::status_variables(),
   };
   return kTables;
 }
@@ -76,7 +81,10 @@ std::span<const conf::Module* const> modules() {
       &tls::certificates_module(),
       &assets::module(),
       &upstream::upstream_module(),
+      &access::access_module(),
+      &access::auth_basic_module(),
       &access::auth_request_module(),
+      &access::real_ip_module(),
       &handlers::rewrite_module(),
       &handlers::error_page_module(),
       &handlers::try_files_module(),

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <memory>
 
+#include "corehttpd/access/passwords.h"
 #include "corehttpd/assets/file_lookup.h"
 #include "corehttpd/base/log.h"
 #include "corehttpd/handlers/access_log.h"
@@ -128,6 +129,7 @@ class Worker {
   handlers::AccessLog access_log_;
   handlers::ErrorPages error_pages_;
   assets::FileLookup files_;
+  access::PasswordChecks passwords_;
   http::Services services_;
   proto::Acceptors acceptors_;
   Owned<TurnTask> emptied_;
@@ -146,6 +148,7 @@ Worker::Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descripto
       log_files_(setup.configuration.object<http::LogFiles>()),
       access_log_(loop, setup.configuration),
       files_(loop.clock()),
+      passwords_(loop),
       services_{loop,
                 loop.turn(),
                 loop.blocks(),
@@ -162,6 +165,7 @@ Worker::Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descripto
       channel_poll_(*this) {
   services_.debug_clients = debug_clients(setup.configuration);
   services_.files = &files_;
+  services_.passwords = &passwords_;
   if (::access(http::kDefaultTempPath.data(), W_OK | X_OK) == 0) {
     services_.body_temp_path = http::kDefaultTempPath;
   }

@@ -152,7 +152,7 @@ def php(box, name='php-fpm.sock'):
 def test_the_result_passes_the_test(box, name):
     made = box(name)
     code, out, err = made.run()
-    assert code == 2, err
+    assert code == (0 if name == 'nextcloud' else 2), err  # That one loses nothing.
     assert 'is successful' in out
     code, err = made.test()
     # The certificates that these trees name are on no machine: their sites alone are degraded for it.
@@ -184,7 +184,7 @@ def test_the_report_names_all_that_the_daemon_refuses_or_ignores(box, name):
     wanted = set()
     for directive, path, line in re.findall(r'"(\w+)" directive is not (?:supported|known)[^\n]* in (\S+):(\d+):\d+', said):
         wanted.add((os.path.realpath(path), int(line), directive))
-    assert wanted
+    assert wanted or name == 'nextcloud'
     entries = made.imported()
     have = {(os.path.realpath(made.tree / e['file']), e['line'], e['directive']) for e in entries}
     assert wanted <= have
@@ -299,8 +299,7 @@ def test_wordpress(box):
     entries = made.imported()
     assert named(entries, 'limit_req', file='global/wordpress.conf', line=6, kind='replaced')
     assert named(entries, 'fastcgi_cache', file='global/wordpress.conf', kind='differs')
-    assert named(entries, 'deny', file='global/restrictions.conf', line=4, kind='info')
-    assert named(entries, 'auth_basic', file='sites-available/old.conf', line=7, kind='replaced')
+    assert not named(entries, 'deny') and not named(entries, 'auth_basic')
     made.start()
     host = 'blog.example.org'
     assert made.get('/', host).body == f'php:{made.directory}/www/blog/index.php'.encode()
@@ -315,8 +314,8 @@ def test_wordpress(box):
     # …and what lost its guard.
     asked = len(peer.requests)
     assert made.status('/wp-login.php', host) == 503
-    for path in ('/', '/style.css', '/wp-login.php', '/index.php'):
-        assert made.status(path, 'staging.example.org') == 503, path
+    for path, status in (('/', 403), ('/style.css', 403), ('/wp-login.php', 503), ('/index.php', 403)):
+        assert made.status(path, 'staging.example.org') == status, path
     assert len(peer.requests) == asked
     moved = made.get('/x?y', 'www.blog.example.org')
     assert (moved.status, moved['location']) == (301, 'http://blog.example.org/x?y')
@@ -373,7 +372,7 @@ def test_laravel(box):
     assert made.status('/api/users', host) == 502
     assert made.status('/ws/x', host) == 502
     asked = len(peer.requests)
-    assert made.status('/telescope', host) == 503
+    assert made.status('/telescope', host) == 401
     assert len(peer.requests) == asked
     assert made.status('/', 'node.example.org') == 502
     assert made.get('/assets/a.js', 'node.example.org').body == b'js'
@@ -385,7 +384,7 @@ def test_cdn(box):
         made.file(f'cdn/{name}', 'x' * 100)
     entries = made.imported()
     for directive, line in (('valid_referers', 62), ('if', 63), ('if', 67), ('secure_link', 70), ('secure_link_md5', 71), ('if', 72),
-                            ('limit_except', 75), ('limit_conn', 78)):
+                            ('limit_conn', 78)):
         assert named(entries, directive, line=line, kind='replaced'), (directive, line)
     assert len(named(entries, 'log_format', kind='differs')) == 2
     made.start()
@@ -394,8 +393,9 @@ def test_cdn(box):
     assert css['content-type'] == 'text/css; charset=utf-8' and css['x-cache-zone'] is None
     moved = made.get('/old.html')
     assert moved.status == 301 and moved['location'].endswith('/new.html')
-    assert made.status('/files/x') == 200
-    for path in ('/hot/pic.png', '/office/doc', '/signed/file', '/upload/f', '/slow/f'):
+    assert made.status('/files/x') == 200 and made.status('/upload/f') == 200
+    assert made.status('/upload/f', method='DELETE') == 403
+    for path in ('/hot/pic.png', '/office/doc', '/signed/file', '/slow/f'):
         assert made.status(path) == 503, path
     made.stop()
     made.process = None
@@ -423,20 +423,20 @@ def test_nextcloud(box):
     assert made.status('/core/a.css', host) == 200
     assert made.status('/data/secret', host) == 404
     assert made.get('/.well-known/carddav', host)['location'].endswith('/remote.php/dav/')
-    # Nested locations inherit what their outer one has lost, one by one; nothing reaches PHP around them.
+    # Nested locations inherit the guard of their outer one; nothing reaches PHP around it.
     asked = len(peer.requests)
     host = 'pma.example.com'
     for path in ('/phpmyadmin/index.php', '/phpmyadmin/', '/phpmyadmin/theme.css', '/phpmyadmin/none.php'):
-        assert made.status(path, host) == 503, path
+        assert made.status(path, host) == 401, path
     assert len(peer.requests) == asked
-    # "auth_basic off" stood there: open as before.
+    # "auth_basic off" stands there.
     assert made.get('/phpmyadmin/README', host).body == b'README'
     assert made.get('/.well-known/ok', host).body == b'ok'
     # As in nginx, error_page leads a refused request to @app.
     assert made.get('/.git/config', host).body.endswith(b'phpmyadmin/index.php')
     asked = len(peer.requests)
     for path in ('/', '/open/f', '/x.php'):
-        assert made.status(path, 'stats.example.com') == 503, path
+        assert made.status(path, 'stats.example.com') == 403, path
     assert len(peer.requests) == asked
 
 
@@ -453,7 +453,7 @@ def closed(made, http, paths, more=''):
 
 
 def test_guard_of_http_closes_every_site(box):
-    assert closed(box(), 'deny 192.0.2.1; server { SERVER }', ['/f', '/p/f']) == [503, 503]
+    assert closed(box(), 'auth_jwt "x"; server { SERVER }', ['/f', '/p/f']) == [503, 503]
 
 
 def test_unknown_directive_counts_as_a_guard(box):
@@ -461,12 +461,12 @@ def test_unknown_directive_counts_as_a_guard(box):
 
 
 def test_rules_that_end_early_do_not_jump_over_the_closing(box):
-    http = 'server { SERVER location /p { rewrite ^ /f break; auth_basic "x"; auth_basic_user_file x; } }'
+    http = 'server { SERVER location /p { rewrite ^ /f break; auth_jwt "x"; auth_jwt_key_file x; } }'
     assert closed(box(), http, ['/p/f']) == [503]
 
 
 def test_rules_before_a_guard_still_answer(box):
-    http = 'server { SERVER location /p { auth_basic "x"; if ($arg_r) { return 302 /x; } } location /r { deny 192.0.2.1; return 204; } }'
+    http = 'server { SERVER location /p { auth_jwt "x"; if ($arg_r) { return 302 /x; } } location /r { auth_jwt "x"; return 204; } }'
     assert closed(box(), http, ['/p/f?r=1', '/p/f', '/r']) == [302, 503, 204]
 
 
@@ -489,29 +489,29 @@ def test_location_that_cannot_be_read_closes_its_server(box):
 
 def test_listen_that_is_not_understood_does_not_move_the_site(box):
     made = box()
-    http = f'server {{ SERVER }} server {{ listen 127.0.0.1:{free_port()} proxy_protocol; server_name b; root /tmp; }}'
+    http = f'server {{ SERVER }} server {{ listen 127.0.0.1:{free_port()} nonsense; server_name b; root /tmp; }}'
     assert closed(made, http, ['/f']) == [200]
     assert not re.search(r'^\s*server_name b;', made.text(), re.M)
 
 
-def test_deny_all_is_inherited_as_403(box):
+def test_deny_all_is_inherited(box):
     http = 'server { SERVER location /p { deny all; location ~ f$ { expires 1h; } location /p/open { allow all; return 200; } } }'
     assert closed(box(), http, ['/p/x', '/p/f', '/p/open']) == [403, 403, 200]
 
 
-def test_satisfy_any_is_no_plain_deny_all(box):
-    assert closed(box(), 'server { SERVER satisfy any; location /p { deny all; auth_basic "x"; } }', ['/p/f']) == [503]
+def test_satisfy_any_does_not_open_what_lost_one_of_its_guards(box):
+    assert closed(box(), 'server { SERVER satisfy any; location /p { allow all; auth_jwt "x"; } }', ['/p/f']) == [503]
 
 
 def test_authorization_by_a_closed_location_refuses(box):
     http = ('server { SERVER location /p { auth_request /auth; } location = /auth { internal; proxy_pass http://127.0.0.1:1; } '
             'location /f { satisfy any; auth_request /auth; allow 127.0.0.1; deny all; } }')
-    assert closed(box(), http, ['/p/f', '/f', '/auth']) == [500, 503, 404]
+    assert closed(box(), http, ['/p/f', '/f', '/auth']) == [500, 200, 404]
 
 
 def test_guard_in_a_shared_snippet_closes_each_place(box):
     made = box()
-    made.write('guard.conf', 'auth_basic "x";\nauth_basic_user_file x;\n')
+    made.write('guard.conf', 'auth_jwt "x";\nauth_jwt_key_file x;\n')
     http = 'server { SERVER location /p { include guard.conf; } location /f { include guard.conf; } location /g { return 200; } }'
     assert closed(made, http, ['/p/f', '/f', '/g']) == [503, 503, 200]
 
@@ -526,20 +526,22 @@ def test_unguarded_at_the_operators_word(box):
     assert made.status('/f') == 200
 
 
-def test_deny_all_stays_closed_even_so(box):
+def test_rules_on_addresses_work(box):
     made = box()
     made.file('p/f', 'data')
-    made.main(f'server {{ listen 80; root {made.directory}/www; deny 192.0.2.1; location /p {{ allow 192.0.2.0/24; deny all; }} }}')
-    made.imported('--unguarded', 'deny')
+    made.file('f', 'data')
+    made.main(f'set_real_ip_from 127.0.0.1; server {{ listen 80; root {made.directory}/www; deny 192.0.2.1; location /p {{ allow 192.0.2.0/24; deny all; }} }}')
+    entries = made.imported()
+    assert not [e for e in entries if e['directive'] in ('set_real_ip_from', 'allow', 'deny')]
     made.start()
-    assert (made.status('/x'), made.status('/p/f')) == (404, 503)
+
+    def ask(path, address):
+        return made.status(path, headers=[('X-Real-IP', address)])
+    assert [ask('/f', '192.0.2.1'), ask('/f', '192.0.2.2'), ask('/p/f', '192.0.2.9'), ask('/p/f', '198.51.100.1')] == [403, 200, 200, 403]
 
 
-@pytest.mark.parametrize('proxy, rule, status', [
-    ('173.245.48.0/20', '', 200), ('2400:cb00::/32', '', 200), ('10.1.2.3', '', 503), ('172.20.0.0/16', '', 503), ('::1', '', 503),
-    ('unix:', '', 503), ('proxy.example', '', 503), ('0.0.0.0/0', '', 503), ('173.245.48.0/20', 'if ($remote_addr = 10.0.0.1) { return 204; }', 503)])
-def test_real_addresses_matter_where_one_may_be_trusted(box, proxy, rule, status):
-    assert closed(box(), f'set_real_ip_from {proxy}; server {{ SERVER {rule} }}', ['/f']) == [status]
+def test_rule_on_addresses_that_cannot_be_read_closes(box):
+    assert closed(box(), 'server { SERVER location /p { deny 192.0.2.1/33; } }', ['/f', '/p/f']) == [200, 503]
 
 
 def test_lost_upstream_is_not_looked_up_as_a_host(box):
@@ -549,7 +551,7 @@ def test_lost_upstream_is_not_looked_up_as_a_host(box):
 
 
 def test_condition_that_holds_does_not_open_a_closed_location(box):
-    http = 'server { SERVER location /p { auth_basic "x"; if ($arg_r) { set $y 1; } if ($arg_r) { add_header X-Y z; } } }'
+    http = 'server { SERVER location /p { auth_jwt "x"; if ($arg_r) { set $y 1; } if ($arg_r) { add_header X-Y z; } } }'
     assert closed(box(), http, ['/p/f', '/p/f?r=1']) == [503, 503]
 
 
@@ -609,7 +611,7 @@ def test_links_out_of_the_tree(box):
     outside = made.directory / 'home/site.conf'
     outside.write_text(made.local(f'server {{ listen 80; root {made.directory}/www; }}\n'))
     guarded = made.directory / 'home/guarded.conf'
-    guarded.write_text(made.local('server { listen 80; server_name g; auth_basic "x"; }\n'))
+    guarded.write_text(made.local('server { listen 80; server_name g; auth_jwt "x"; }\n'))
     (made.tree / 'sites').mkdir()
     (made.tree / 'sites/a').symlink_to(outside)
     (made.tree / 'sites/g').symlink_to('../../home/guarded.conf')
@@ -628,10 +630,10 @@ def test_links_out_of_the_tree(box):
 def test_windows_files_and_byte_order_marks(box):
     made = box()
     path = made.tree / 'site.conf'
-    path.write_bytes(b'\xef\xbb\xbf' + made.local(f'server {{\r\n  listen 80;\r\n  root {made.directory}/www;\r\n  deny all;\r\n}}\r\n').encode())
+    path.write_bytes(b'\xef\xbb\xbf' + made.local(f'server {{\r\n  listen 80;\r\n  root {made.directory}/www;\r\n  auth_jwt x;\r\n}}\r\n').encode())
     made.main('include site.conf;')
     entries = made.imported()
-    assert named(entries, 'deny', file='site.conf', line=4)
+    assert named(entries, 'auth_jwt', file='site.conf', line=4)
     assert (made.out / 'site.conf').read_bytes().startswith(b'\xef\xbb\xbfserver {\r\n')
 
 
@@ -705,11 +707,11 @@ def test_missing_trees_and_wrong_options(box):
 def test_ten_thousand_includes(box):
     made = box()
     (made.tree / 'sites').mkdir()
-    made.write('guard.conf', 'location /x { deny all; }\nlocation /y { auth_basic "y"; }\n')
+    made.write('guard.conf', 'location /x { limit_req zone=a; }\nlocation /y { auth_jwt "y"; }\n')
     for i in range(400):
         sites = ''.join(f'server {{ listen 127.0.0.1:{made.port}; server_name s{i}-{j}; include guard.conf; }}\n' for j in range(25))
         (made.tree / f'sites/{i}.conf').write_text(sites)
     made.main('include sites/*;')
     entries = made.imported()
-    assert len(named(entries, 'deny')) == 1 and len(named(entries, 'auth_basic', file='guard.conf', line=2)) == 1
-    assert 'return 403' in made.text('guard.conf') and 'return 503' in made.text('guard.conf')
+    assert len(named(entries, 'limit_req')) == 1 and len(named(entries, 'auth_jwt', file='guard.conf', line=2)) == 1
+    assert made.text('guard.conf').count('return 503') == 2

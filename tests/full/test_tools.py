@@ -11,8 +11,8 @@ from harness import DEADLINE, free_port, wait_until
 from nginx_peer import Nginx, listens
 
 FILTERS = Path('/etc/fail2ban/filter.d')
-# What these filters read is written by features that are still to come (auth_basic, limit_req, deny).
-LATER = {'nginx-http-auth', 'nginx-limit-req', 'nginx-forbidden'}
+# What these filters read is written by features that are still to come (limit_req).
+LATER = {'nginx-limit-req'}
 # What filters include; it is none itself.
 PIECES = {'nginx-error-common'}
 # The filter reads the access log, the error log, or both.
@@ -26,6 +26,8 @@ SITE = '''
     index index.html;
     location /gone { return 410; }
     location = /quiet.txt { log_not_found off; }
+    location /private/ { auth_basic "Staff"; auth_basic_user_file %s.users; }
+    location /office/ { allow 192.0.2.0/24; deny all; }
   }
 '''
 
@@ -63,6 +65,13 @@ TRAFFIC = [
     get('/mysqladmin'),
     get('//webmail/login'),
     get('/found/phpmyadmin/'),
+    get('/private/'),
+    get('/private/', 'Authorization: Basic am9lOnNlY3JldA==\r\n'),
+    get('/private/', 'Authorization: Basic am9lOndyb25n\r\n'),
+    get('/private/x?y', 'Authorization: Basic bm9ib2R5Ong=\r\nReferer: http://www.example.org/\r\n'),
+    get('/private/', 'Authorization: Bearer x\r\n'),
+    get('/office/'),
+    get('/office/x', method='POST', more='Content-Length: 0\r\n'),
     # What is no request.
     b'GET / HTTP/1.1\r\n\r\n',
     b'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n',
@@ -108,11 +117,14 @@ def sites(tmp_path_factory):
     for name, data in {'index.html': '<p>Hello\n', 'style.css': 'p { color: red }\n', 'big.bin': 'x' * 100000, 'a name".txt': 'named',
                        'found/phpmyadmin/index.html': 'ours'}.items():
         (root / name).write_text(data)
+    (root / 'private').mkdir()
+    (root / 'private/index.html').write_text('ours')
+    Path(f'{root}.users').write_text('# staff\njoe:$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ/:the boss\n')
     ports = free_port(), free_port()
     (base / 'ours').mkdir()
-    ours = Server(base / 'ours', SITE % (ports[0], root))
+    ours = Server(base / 'ours', SITE % (ports[0], root, root))
     try:
-        theirs = Nginx(base / 'nginx', SITE % (ports[1], root), ports[1])
+        theirs = Nginx(base / 'nginx', SITE % (ports[1], root, root), ports[1])
         try:
             wait_until(lambda: listens(ports[0]), 'the port')
             for port in ports:

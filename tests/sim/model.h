@@ -53,8 +53,10 @@ struct Want {
 
 inline std::string page_of(int status) {
   // The status line keeps HTTP/1.0's "Moved Temporarily", pages do not, as with nginx.
-  const std::string_view phrase =
-      status == 302 ? "Found" : http::reason_phrase(static_cast<std::uint16_t>(status));
+  const std::string_view phrase = status == 302 ? "Found"
+                                  : status == 401
+                                      ? "Authorization Required"
+                                      : http::reason_phrase(static_cast<std::uint16_t>(status));
   const std::string title = fmt::format("{} {}", status, phrase);
   return "<html>\r\n<head><title>" + title + "</title></head>\r\n<body>\r\n<center><h1>" + title +
          "</h1></center>\r\n<hr><center>corehttpd</center>\r\n</body>\r\n</html>\r\n";

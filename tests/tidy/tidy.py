@@ -21,6 +21,7 @@ CONFINED = [
     (re.compile(r'^pcre2'), ['expr/']),
     (re.compile(r'^(seccomp\.h|linux/landlock)'), ['server/']),
     (re.compile(r'^ares'), ['upstream/']),
+    (re.compile(r'^(crypt|md5|sha|sha1|sha2)\.h$'), ['access/']),
     (re.compile(r'^(zlib|brotli/|zstd|libdeflate|zopfli)'), ['transform/', 'helper/', 'handlers/access_log_gzip']),
 ]
 # What answers a request must not know which protocol carries it.

@@ -1,6 +1,6 @@
 // auth_request: asks a location of the site, by a subrequest, whether the request may go on. 2xx
 // lets it; 401 (with the subrequest's WWW-Authenticate) and 403 refuse it; anything else is a fault
-// of the set-up and answered by 500. As all access phases, it does not run for subrequests.
+// of the set-up and answered by 500. One of the guards of access.h.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,6 @@
 #include "corehttpd/conf/directive.h"
 #include "corehttpd/expr/program.h"
 #include "corehttpd/expr/variable.h"
-#include "corehttpd/http/pipeline.h"
 
 namespace corehttpd::access {
 
@@ -25,11 +24,6 @@ struct AuthRequestSettings {
   std::string_view uri;  // Empty: off. As written, with arguments after '?'.
   std::span<const AuthVariable> variables;
 };
-
-// Made for Phase::kAccess where auth_request is on.
-const http::Step* make_auth_request_step(const conf::SettingsView& settings, Arena& arena);
-inline constexpr http::StepFactory kAuthRequestFactory{http::Phase::kAccess,
-                                                       make_auth_request_step};
 
 const conf::Module& auth_request_module();
 

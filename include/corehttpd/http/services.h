@@ -20,6 +20,9 @@ class Loop;
 namespace corehttpd::assets {
 class FileLookup;
 }
+namespace corehttpd::access {
+class PasswordChecks;
+}
 
 namespace corehttpd::http {
 
@@ -79,8 +82,9 @@ struct Services {
   // Clients whose every debug line is logged (debug_connection).
   std::span<const IpNetwork> debug_clients = {};
   bool draining = false;  // A graceful end has begun: answer with Connection: close, GOAWAY.
-  assets::FileLookup* files =
-      nullptr;  // As with loop, only the name is known here. Never nullptr in a worker.
+  // As with loop, only the names are known here. Never nullptr in a worker.
+  assets::FileLookup* files = nullptr;
+  access::PasswordChecks* passwords = nullptr;
 };
 
 }  // namespace corehttpd::http

@@ -43,7 +43,10 @@ struct Endpoint {
   bool tls = false;
   bool http2 = false;  // h2 with prior knowledge is recognized on cleartext endpoints (design: on
                        // by default there too).
+  // Connections begin with a PROXY header.
   bool proxy_protocol = false;
+  // Specific addresses that share this wildcard's socket and for which the contrary holds.
+  std::span<const IpAddress> proxy_protocol_exceptions = {};
   std::uint32_t index = 0;  // Place among the configuration's endpoints: the router's key.
 };
 

@@ -10,6 +10,7 @@
 #include "corehttpd/base/ip_address.h"
 #include "corehttpd/http/body.h"
 #include "corehttpd/http/message.h"
+#include "corehttpd/http/proxy_header.h"
 
 namespace corehttpd::http {
 
@@ -25,6 +26,7 @@ struct ConnectionInfo {
   IpAddress local;
   const Endpoint* endpoint = nullptr;
   const TlsInfo* tls = nullptr;  // nullptr: cleartext.
+  ProxyHeader proxy;             // What a PROXY header said; empty: there was none.
   Milliseconds accepted_ms = 0;  // Monotonic; for $connection_time and keepalive_time.
   bool debug = false;            // Chosen by debug_connection.
 };

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "corehttpd/base/error.h"
 
@@ -44,6 +45,8 @@ Result<HostPort> split_host_port(std::string_view text, std::uint16_t default_po
 // getaddrinfo; master only, at start. First result. Blocks. kNotFound: there is no such name;
 // kUnavailable: no server answered.
 Result<Address> resolve(std::string_view host, std::uint16_t port);
+// The same with all of its IPv4 and IPv6 addresses, at least one.
+Result<std::vector<Address>> resolve_all(std::string_view host, std::uint16_t port);
 
 struct ListenOptions {
   int backlog = 0;  // 0: somaxconn, which the kernel also cuts larger ones to.

@@ -6,6 +6,8 @@
 #include <functional>
 #include <optional>
 
+#include "corehttpd/access/access.h"
+#include "corehttpd/access/auth_basic.h"
 #include "corehttpd/http/core_settings.h"
 #include "support/blocks.h"
 #include "support/compile.h"
@@ -33,9 +35,9 @@ constexpr conf::Directive kProbe[] = {{.name = "probe",
                                        .doc = "Test."}};
 constexpr conf::Module kProbeModule = conf::module<ProbeSettings>("probe", kProbe);
 
-const conf::Module* const kModules[] = {&test::kBlockModule, &http::core_module(),
-                                        &expr::expr_module(), &auth_request_module(),
-                                        &kProbeModule};
+const conf::Module* const kModules[] = {
+    &test::kBlockModule,  &http::core_module(),   &expr::expr_module(), &access_module(),
+    &auth_basic_module(), &auth_request_module(), &kProbeModule};
 
 test::Compiled compile(std::string_view directives) {
   test::kept_servers.clear();
@@ -64,7 +66,7 @@ class AuthRequestTest : public ::testing::Test {
     };
     auth_.function = std::move(auth);
     page_location_.settings = test::kept_locations[0];
-    page_steps_[0] = make_auth_request_step(page_location_.settings, arena_);
+    page_steps_[0] = make_access_step(page_location_.settings, arena_);
     page_steps_[1] = &page_;
     page_location_.pipeline.steps = page_steps_[0] == nullptr
                                         ? std::span<const http::Step* const>(page_steps_).subspan(1)

@@ -129,14 +129,12 @@ std::string verdict(std::string_view text) {
 }
 
 TEST(Later, GuardsAreRefused) {
-  for (const char* guard :
-       {"deny all;", "allow 10.0.0.0/8;", "auth_basic x;", "auth_basic_user_file f;",
-        "auth_request /a;", "limit_req zone=a;", "limit_conn a 1;", "satisfy any;",
-        "secure_link a;", "disable_symlinks on;", "set_real_ip_from 10.0.0.1;"}) {
+  for (const char* guard : {"limit_req zone=a;", "limit_conn a 1;", "secure_link a;",
+                            "disable_symlinks on;", "auth_jwt a;"}) {
     EXPECT_EQ(verdict(std::string("http { ") + guard + " }"), "refused 1") << guard;
   }
-  for (const char* guard : {"internal;", "limit_except GET { deny all; }", "valid_referers none;",
-                            "proxy_pass http://a;", "uwsgi_pass a;", "return 403;"}) {
+  for (const char* guard : {"internal;", "valid_referers none;", "proxy_pass http://a;",
+                            "uwsgi_pass a;", "return 403;"}) {
     EXPECT_EQ(verdict(std::string("http { server { location / { ") + guard + " } } }"), "refused 1")
         << guard;
   }

@@ -202,6 +202,23 @@ TEST(Listen, Http2OfTheDefaultServer) {
       http("server { listen 80 http2; }").compiled.warning("is deprecated, use the \"http2\""));
 }
 
+TEST(Listen, ProxyProtocolHoldsForTheAddress) {
+  auto sites = http(
+      "server { listen 80; listen 127.0.0.1:80 proxy_protocol; listen 81 proxy_protocol; "
+      "listen 127.0.0.1:81; listen 127.0.0.2:81 proxy_protocol; } server { listen 127.0.0.1:80; }");
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  const auto listeners = sites.tree().listeners();
+  ASSERT_EQ(listeners.size(), 2u);
+  EXPECT_FALSE(listeners[0].endpoint.proxy_protocol);
+  EXPECT_TRUE(listeners[1].endpoint.proxy_protocol);
+  for (const auto& listener : listeners) {
+    ASSERT_EQ(listener.endpoint.proxy_protocol_exceptions.size(), 1u);
+    IpAddress exception = listener.endpoint.proxy_protocol_exceptions[0];
+    exception.port = 0;
+    EXPECT_EQ(exception, IpAddress::parse("127.0.0.1"));
+  }
+}
+
 TEST(Listen, Errors) {
   const auto error = [](std::string_view text, std::string_view message) {
     const auto sites = http(text);
@@ -213,7 +230,7 @@ TEST(Listen, Errors) {
   error("server { listen 80 backlog=1; } server { listen 80 backlog=2; }",
         "duplicate listen options for 0.0.0.0:80");
   error("server { listen 80 nonsense; }", "invalid parameter \"nonsense\"");
-  error("server { listen 80 proxy_protocol; }", "not supported yet");
+  error("server { listen 80 quic proxy_protocol; }", "incompatible with \"quic\"");
   error("server { listen 80 ipv6only=on; }", "ipv6only is not supported on addr \"0.0.0.0:80\"");
   error("server { listen 80 backlog=x; }", "invalid backlog \"backlog=x\"");
   error("server { listen 99999; }", "invalid port in \"99999\" of the \"listen\" directive");
