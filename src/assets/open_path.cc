@@ -143,7 +143,8 @@ int open_trusted(std::string_view& path, std::uint32_t trusted_bytes) {
 }  // namespace
 
 int open_path(std::string_view path, LinkRule links, int flags) {
-  if (links.links == Links::kFollow) {
+  // Where the trusted part is all of it, it may as well be a file.
+  if (links.links == Links::kFollow || links.trusted_bytes >= path.size()) {
     int fd;
     do {
       fd = ::open(path.data(), flags | O_CLOEXEC);
@@ -152,7 +153,7 @@ int open_path(std::string_view path, LinkRule links, int flags) {
   }
   Descriptor start(open_trusted(path, links.trusted_bytes));
   if (start.get() < 0) return start.get();
-  if (path.empty()) {
+  if (path.empty()) {  // "from" with slashes behind it.
     return (flags & O_PATH) != 0 ? start.release() : open_at(start.get(), ".", flags, 0);
   }
   if (links.links == Links::kNever) {

@@ -76,7 +76,8 @@ Value sent_field(http::Exchange& exchange, std::string_view name) {
 Value sent_trailer(http::Exchange&, std::string_view) { return std::nullopt; }
 
 Value status(http::Exchange& exchange, std::string_view) {
-  return formatted(exchange, "{:03}", exchange.response().status);
+  const std::uint16_t error = exchange.error_status();
+  return formatted(exchange, "{:03}", error != 0 ? error : exchange.response().status);
 }
 
 }  // namespace get

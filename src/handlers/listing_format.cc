@@ -217,7 +217,9 @@ void append_listing_head(std::string& out, const ListingOptions& options, std::s
       out.append("</h1><hr><pre><a href=\"../\">../</a>\r\n");
       break;
     case ListingFormat::kJsonp:
-      out.append(callback).append("([");
+      // The comment keeps a chosen name from being the first bytes of the response, where it could
+      // be taken for the head of another format.
+      out.append("/* callback */\r\n").append(callback).append("([");
       break;
     case ListingFormat::kJson:
       out.push_back('[');

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "corehttpd/assets/file_access.h"
+#include "corehttpd/assets/gzip_settings.h"
 #include "corehttpd/assets/path.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/handlers/files.h"
@@ -46,9 +47,10 @@ std::array<Candidate, kVariants> candidates_for(Exchange& exchange) {
   }};
   const http::AcceptedCodings accepted(
       exchange.request().fields.joined(exchange.arena(), http::FieldName::kAcceptEncoding, ", "));
+  const bool allowed = assets::may_be_compressed_for(exchange);
   for (Candidate& one : all) {
     const int weight = accepted.weight(one.variant.coding);
-    const bool wanted = weight > 0 && weight >= accepted.identity_weight();
+    const bool wanted = allowed && weight > 0 && weight >= accepted.identity_weight();
     one.weight = wanted ? weight : 0;
     one.usable = wanted || one.use == Use::kAlways;
   }
@@ -110,11 +112,13 @@ constexpr conf::Directive kDirectives[] = {
      .syntax = "on | off | always",
      .set = conf::set_choice<&PrecompressedSettings::gzip, kUses>,
      .default_value = "off",
-     .doc = "Serves the \".br\", \".zst\" or \".gz\" file beside the one asked for to clients that "
-            "accept its coding: the one with the largest weight in Accept-Encoding, in this order "
-            "where weights are equal. always: \".gz\" to all clients. Each variant has its own "
-            "ETag; where one exists all responses carry Vary, and nothing else but the client's "
-            "weights decides."},
+     .doc =
+         "Serves the \".br\", \".zst\" or \".gz\" file beside the one asked for to clients that "
+         "accept its coding: the one with the largest weight in Accept-Encoding, in this order "
+         "where weights are equal. always: \".gz\" to all clients. Each variant has its own "
+         "ETag; where one exists all responses carry Vary, and nothing else but the client's "
+         "weights decides, unless gzip_disable, gzip_http_version or gzip_proxied bar the client "
+         "from compressed responses."},
     {.name = "zstd_static",
      .contexts = conf::kHttpServerLocation,
      .syntax = "on | off | always",

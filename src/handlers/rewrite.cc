@@ -114,6 +114,7 @@ class Interpreter {
       exchange_.reset(Error{Code::kCancelled, Party::kSelf, kCloseConnection, "return 444"});
       return http::StepOutcome::answered();
     }
+    exchange_.response().status = answer.status;  // For $status in the text.
     const std::string_view text = answer.text.evaluate(exchange_);
     if (is_redirect(answer.status)) return redirect(answer.status, text);
     if (answer.status >= 400 && !answer.has_text) return http::StepOutcome::fail(answer.status);

@@ -66,7 +66,9 @@ StepOutcome serve_file(Exchange& exchange, assets::FileEntry entry, const Varian
   head.status = 200;
   head.content_length = entry.size;
   head.content_type = assets::content_type(exchange, exchange.uri());
-  head.last_modified = entry.modified_s;
+  // An error's page is not a version of what was asked for.
+  const std::uint16_t error = exchange.error_status();
+  if (error == 0 || error == 200) head.last_modified = entry.modified_s;
   if (exchange.settings<http::CoreSettings>().etag) {
     head.etag = make_etag(exchange.arena(), entry.modified_s, entry.size, variant.suffix);
   }

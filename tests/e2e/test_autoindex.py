@@ -72,7 +72,7 @@ def test_jsonp(server, protocol):
     fill(s, [('d/', 0), ('d/a', 1)])
     r = s.get('/d/?x=1&callback=my.fn_1', protocol)
     assert r['content-type'] == 'application/javascript'
-    assert r.body.startswith(b'my.fn_1([\r\n{') and r.body.endswith(b'}\r\n]);')
+    assert r.body.startswith(b'/* callback */\r\nmy.fn_1([\r\n{') and r.body.endswith(b'}\r\n]);')
     r = s.get('/d/', protocol)
     assert r['content-type'] == 'application/json' and r.body.startswith(b'[')
     for callback in ('alert(1)//', 'a%28', 'a' * 129, 'a;b'):
@@ -163,3 +163,16 @@ def test_configuration(server):
     s = server(SITE % 'autoindex on; autoindex_format yaml;', start=False)
     code, text = s.test()
     assert code == 1 and 'html, json, jsonp, xml' in text
+
+
+def test_random_index(server, protocol):
+    s = server(SITE % 'location / { random_index on; } location /off/ { random_index off; } location /idx/ { random_index on; index a; }')
+    for name in ('d/a', 'd/b', 'd/.hidden', 'd/sub/x', 'e/sub/x', 'off/a', 'idx/a', 'idx/b'):
+        s.file(name, name)
+    os.mkfifo(s.root / 'd/pipe')
+    seen = {s.get('/d/?x=1', protocol).body for _ in range(60)}
+    assert seen == {b'd/a', b'd/b'}
+    assert {s.get('/idx/', protocol).body for _ in range(60)} == {b'idx/a', b'idx/b'}  # Before index.
+    assert s.get('/e/', protocol).status == 403  # No file among them: as without.
+    assert s.get('/off/', protocol).status == 403
+    assert s.get('/none/', protocol).status == 404

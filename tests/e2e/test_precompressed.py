@@ -98,3 +98,25 @@ def test_freshness_and_methods(server, protocol):
         s.file('a.css.br', b'brotli!', 0)
         expect(s, protocol, 'br', '')
         s.wait_log(r'open\(\) ".*a.css.br" failed \(13')
+
+
+def test_clients_that_must_not_get_them(server):
+    """gzip_http_version, gzip_proxied and gzip_disable hold for files compressed before as well."""
+    s = server(SITE % '''gzip_static on; gzip_disable old; location /any/ { alias @DIR@/www/; gzip_proxied any; gzip_http_version 1.0; }
+        location /always/ { alias @DIR@/www/; gzip_static always; }''')
+    variants(s, '', '.gz', '.br', '.zst')
+
+    def get(path, fields=(), version='1.1'):
+        client = s.connect()
+        client.send(''.join([f'GET {path} HTTP/{version}\r\nHost: x\r\nConnection: close\r\nAccept-Encoding: gzip, br\r\n', *fields, '\r\n']).encode())
+        r = client.read_response()
+        client.close()
+        return r
+
+    via, agent = ['Via: 1.1 proxy\r\n'], ['User-Agent: old\r\n']
+    assert get('/a.css')['content-encoding'] == 'br'
+    for r in (get('/a.css', via), get('/a.css', agent), get('/a.css', version='1.0'), get('/any/a.css', agent)):
+        assert (r.body, r['content-encoding'], r['vary']) == (b'identity', None, 'Accept-Encoding')
+    for r in (get('/any/a.css', via), get('/any/a.css', version='1.0')):
+        assert r['content-encoding'] == 'br'
+    assert get('/always/a.css', via)['content-encoding'] == 'gzip'

@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from harness import wait_until
+
 SITE = 'server { listen @SOCK@; root @DIR@/www; %s }'
 
 
@@ -193,3 +195,89 @@ def test_directives_without_meaning_are_accepted(server):
         open_file_cache_errors on; open_file_cache_valid 5m; open_file_cache_min_uses 2;''', start=False)
     code, text = s.test()
     assert code == 0 and 'unknown directive' not in text
+
+
+def test_ranges_that_are_none(server, protocol):
+    """What is no range at all is 416, as nginx has it; another unit, or one that ends before it begins, is ignored (RFC 9110 §14.2 allows both)."""
+    s = server(SITE % '')
+    data = bytes(range(250)) * 4
+    s.file('f', data)
+    for value in ('alpha', '10-alpha', '10', '10-11 12-', '-', '1-2-3', '0-1,x'):
+        r = s.get('/f', protocol, headers=[('Range', f'bytes={value}')])
+        assert (r.status, r['content-range']) == (416, 'bytes */1000'), value
+    for value in ('bytes=9-5', 'lines=0-1', 'bytes'):
+        assert s.get('/f', protocol, headers=[('Range', value)]).status == 200, value
+    r = s.get('/f', protocol, headers=[('Range', 'bytes=1 - 2')])
+    assert (r.status, r.body) == (206, data[1:3])
+
+
+def test_overlapping_ranges_become_one(server, protocol):
+    s = server(SITE % '')
+    data = bytes(range(250)) * 4
+    s.file('f', data)
+    r = s.get('/f', protocol, headers=[('Range', 'bytes=0-99,50-149')])
+    assert (r.status, r['content-range'], r.body) == (206, 'bytes 0-149/1000', data[:150])
+    r = s.get('/f', protocol, headers=[('Range', 'bytes=500-509,0-9,505-519')])
+    parts = [part.split(b'\r\n\r\n', 1) for part in r.body.split(b'\r\n--')[1:-1]]
+    assert [body for _, body in parts] == [data[:10], data[500:520]]
+    assert s.get('/f', protocol, headers=[('Range', 'bytes=0-499,500-999')]).body == data  # With their heads longer than the file.
+
+
+def test_error_page_is_no_version_of_what_was_asked_for(server, protocol):
+    s = server(SITE % 'error_page 404 /404.html; location /ok/ { error_page 404 =200 /404.html; }')
+    old(s.file('404.html', b'missing'))
+    r = s.get('/none', protocol)
+    assert (r.status, r.body, r['last-modified']) == (404, b'missing', None)
+    assert s.get('/ok/none', protocol)['last-modified']
+    # A condition on the page's date must not turn the error into 304.
+    assert s.get('/none', protocol, headers=[('If-Modified-Since', http_date(time.time()))]).status == 404
+
+
+def test_status_in_texts(server, protocol):
+    s = server(SITE % '''location /a { return 202 "$status"; } location /b { error_page 404 @n; return 404; }
+        location /c { error_page 404 =203 @n; return 404; } location @n { return 200 "$status"; } location /d { add_header X $status; return 204; }''')
+    for path, status in [('/a', 202), ('/b', 404), ('/c', 203)]:
+        r = s.get(path, protocol)
+        assert (r.status, r.body.decode()) == (status, str(status)), path
+    assert s.get('/d', protocol)['x'] == '204'
+
+
+def test_numbers_nobody_knows(server, protocol):
+    s = server(SITE % 'location /a { return 599; } location /b { return 404; }')
+    r = s.get('/a', protocol)
+    assert (r.status, r.body, r['content-length']) == (599, b'', '0')
+    assert b'404 Not Found' in s.get('/b', protocol).body
+
+
+def test_empty_gif(server, protocol):
+    s = server(SITE % 'location = /pixel { empty_gif; expires epoch; } location /in/ { empty_gif; location /in/file { } }')
+    s.file('in/file', b'file')
+    r = s.get('/pixel', protocol)
+    assert (r.status, r['content-type'], r['content-length'], r['last-modified']) == (200, 'image/gif', '43', 'Mon, 28 Sep 1970 06:00:00 GMT')
+    assert r.body[:10] == b'GIF89a\x01\0\x01\0' and r.body[-1:] == b';' and len(r.body) == 43 and r['cache-control'] == 'no-cache'
+    assert s.get('/pixel', protocol, method='HEAD')['content-length'] == '43'
+    assert s.get('/pixel', protocol, headers=[('If-Modified-Since', 'Mon, 28 Sep 1970 06:00:00 GMT')]).status == 304
+    r = s.get('/pixel', protocol, method='POST', body=b'x')
+    assert (r.status, r['allow']) == (405, 'GET, HEAD')
+    assert s.get('/in/file', protocol).body == b'file'
+
+
+def test_stub_status(server, protocol):
+    """nginx's text; whoever asks is counted as being answered."""
+    s = server(SITE % 'location /status { stub_status; location /status/none { } add_header X "$connections_active $connections_reading $connections_writing $connections_waiting"; }')
+    client = s.connect(protocol)
+    r = client.request('/status')
+    assert r['content-type'] == 'text/plain' and r['content-length'] == str(len(r.body))
+    lines = r.body.decode().split('\n')
+    assert lines[0] == 'Active connections: 1 ' and lines[1] == 'server accepts handled requests'
+    accepts, handled, requests = map(int, lines[2].split())
+    assert accepts == handled >= 1 and requests >= 1 and lines[2].startswith(' ') and lines[2].endswith(' ')
+    assert lines[3:] == ['Reading: 0 Writing: 1 Waiting: 0 ', ''] and r['x'] == '1 0 1 0'
+    idle = s.connect('h1')
+    wait_until(lambda: client.request('/status').body.endswith(b'Reading: 0 Writing: 1 Waiting: 1 \n'), 'an idle connection')
+    idle.send(b'GET / HT')
+    wait_until(lambda: client.request('/status').body.endswith(b'Reading: 1 Writing: 1 Waiting: 0 \n'), 'a request being read')
+    idle.close()
+    assert client.request('/status', method='HEAD').status == 200
+    assert client.request('/status', method='POST', body=b'').status == 405
+    assert s.get('/status/none', protocol).status == 404  # A nested location does not inherit it.

@@ -58,6 +58,14 @@ def test_from(tree, protocol):
     assert s.get('/bad/a.txt', protocol).status == 403
 
 
+def test_from_is_the_file_itself(tree, protocol):
+    """With alias and captures $document_root is the whole path: nothing is left to check, as in nginx."""
+    s = tree(r'location ~ ^/exact/(.+)$ { disable_symlinks on from=$document_root; alias @DIR@/www/$1; }')
+    s.file('plain2.txt', b'plain')
+    (s.root / 'exact.txt').symlink_to('plain2.txt')
+    assert s.get('/exact/exact.txt', protocol).body == b'plain'
+
+
 def test_if_not_owner(tree, protocol):
     if os.geteuid() != 0:
         pytest.skip('needs files of several owners')

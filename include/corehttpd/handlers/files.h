@@ -38,6 +38,14 @@ const conf::Module& autoindex_module();
 // Content phase, after index: lists directories where the directive is on.
 http::StepFactory autoindex();
 
+const conf::Module& random_index_module();
+// Content phase, before index: a directory's URI is redirected internally to any file in it.
+http::StepFactory random_index();
+
+const conf::Module& empty_gif_module();
+// Content phase, instead of files: one transparent pixel.
+http::StepFactory empty_gif();
+
 struct PrecompressedSettings {
   enum class Use : std::uint8_t {
     kOff,
