@@ -57,6 +57,8 @@ class Charset final : public http::Transform {
     const auto& settings = exchange.settings<CharsetSettings>();
     http::ResponseHead& head = exchange.response();
     if (settings.name.empty() || head.content_type.empty()) return body;
+    // nginx has it so: what nobody reads needs no charset.
+    if (head.status == 301 || head.status == 302) return body;
     const MediaType media = parse_media_type(head.content_type);
     if (media.other_parameters) return body;
     // A backend that names a set itself is believed, unless override_charset says otherwise.

@@ -19,6 +19,12 @@ def test_named(server, protocol):
     assert s.get('/off/a.html', protocol)['content-type'] == 'text/html'
 
 
+def test_redirects_name_none(server, protocol):
+    s = server('server { listen @SOCK@; charset utf-8; location /301 { return 301 /x; } location /302 { return 302 /x; } location /404 { return 404; } }')
+    for path, kind in [('/301', 'text/html'), ('/302', 'text/html'), ('/404', 'text/html; charset=utf-8')]:
+        assert s.get(path, protocol)['content-type'] == kind, path
+
+
 def test_recoded_to_utf8(server, protocol):
     s = server(SITE % 'charset utf-8; source_charset koi8-r;')
     s.file('a.html', b'<' + ABV + b'\xff>' * 2)
