@@ -73,7 +73,10 @@ void Exchange::start() {
   }
   uri_ = *uri;
   args_ = request_.query;
-  if (request_.method == Method::kTrace || request_.method == Method::kConnect) return fail(405);
+  if (request_.method == Method::kTrace || request_.method == Method::kConnect) {
+    response_.close_connection = true;  // What follows may have been meant for somebody else.
+    return fail(405);
+  }
   enter_site();
 }
 

@@ -6,6 +6,7 @@
 #include "corehttpd/base/text.h"
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/conf/values.h"
+#include "corehttpd/http/trailers.h"
 #include "corehttpd/transform/transforms.h"
 #include "transform/expires.h"
 #include "transform/trailer_source.h"
@@ -84,9 +85,7 @@ class Fields final : public http::Transform {
     list.for_each(exchange.settings_view(), [&](const FieldsSettings::Added& trailer) {
       if (trailer.always || !only_always) trailers.push_back(exchange.arena(), &trailer);
     });
-    if (trailers.empty()) return body;
-    // A body of known length has no place for trailers in HTTP/1.1; without it, it gets chunks.
-    exchange.response().content_length.reset();
+    if (trailers.empty() || !http::make_room_for_trailers(exchange)) return body;
     return exchange.arena().make<TrailerSource>(exchange, *body, trailers);
   }
 };
@@ -295,6 +294,7 @@ const http::FieldList* TrailerSource::trailers() {
       list_.add(exchange_.arena(), field.id, field.name, field.value);
     }
   }
+  exchange_.state<http::SentTrailers>().list = &list_;
   for (const FieldsSettings::Added* trailer : trailers_) {
     const auto value = safe_value(exchange_.arena(), trailer->value.evaluate(exchange_));
     if (!value.empty()) list_.add(exchange_.arena(), trailer->id, trailer->name, value);

@@ -40,6 +40,33 @@ def test_add_trailer_inherit(server, protocol):
     assert s.get('/off/f', protocol).trailers == []
 
 
+def test_trailers_where_there_is_room(server, protocol):
+    """HTTP/1.1 needs chunks for them: without chunks, as in HTTP/1.0 and for HEAD, the length stays and no trailer is sent."""
+    s = server(SITE % '''add_trailer X-A a; add_trailer X-Empty ""; add_trailer X-Sent $sent_trailer_x_a; add_trailer X-Always b always;
+        location /plain/ { chunked_transfer_encoding off; }''')
+    for name in ('f', 'plain/f'):
+        s.file(name, b'0123456789')
+    r = s.get('/f', protocol)
+    assert (r.body, r.trailers) == (b'0123456789', [('x-a', 'a'), ('x-sent', 'a'), ('x-always', 'b')])
+    assert s.get('/none', protocol).trailers == [('x-always', 'b')]
+    assert s.get('/f', protocol, method='HEAD')['content-length'] == '10'
+    if protocol == 'h1':
+        r = s.get('/plain/f', protocol)
+        assert (r['content-length'], r.trailers) == ('10', [])
+        client = s.connect()
+        client.send(b'GET /f HTTP/1.0\r\n\r\n')
+        head, body = client.rest().split(b'\r\n\r\n', 1)
+        assert b'Content-Length: 10' in head and body == b'0123456789'
+
+
+def test_trace_ends_the_connection(server):
+    s = server(SITE % '')
+    client = s.connect()
+    client.send(b'TRACE / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    r = client.read_response()
+    assert (r.status, r['connection']) == (405, 'close') and client.closed()
+
+
 def test_expires(server, protocol):
     s = server('''map $arg_t $life { a 30d; b epoch; c off; d -1; e max; default nonsense; }
     ''' + SITE % 'location /map/ { expires $life; } location /mod/ { expires modified +1h; } location /day/ { expires @23h59m; } location /neg/ { expires -5; }')
