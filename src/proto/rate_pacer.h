@@ -1,6 +1,6 @@
 // Keeps a response to limit_rate: says how many bytes of its body may be taken now. The average
 // since its begin counts, as in nginx, so that a client that was slow for a while may catch up.
-// Bytes come in pieces of an eighth of a second, so that a limit costs at most eight wake-ups a
+// Bytes come in pieces of an eighth of a second, so that a limit costs about ten wake-ups a
 // second below 8 MB/s.
 #pragma once
 
