@@ -239,10 +239,12 @@ constexpr std::array kDirectives = {
         "others get 404.",
         conf::exactly(0)),
     row("keepalive_disable", kEverywhere, "none | browser ...", set_keepalive_disable, "msie6",
-        "Closes connections of browsers that are known to misbehave: msie6 after a POST of Internet "
+        "Closes connections of browsers that are known to misbehave: msie6 after a POST of "
+        "Internet "
         "Explorer 6 and older, safari those of Safari on macOS.",
         conf::at_least(1)),
-    row("keepalive_min_timeout", kEverywhere, "time", conf::set_time<&S::keepalive_min_timeout>, "0",
+    row("keepalive_min_timeout", kEverywhere, "time", conf::set_time<&S::keepalive_min_timeout>,
+        "0",
         "How long an idle connection is kept at least while its worker ends, within "
         "keepalive_timeout; 10 seconds are kept in any case."),
     row("keepalive_requests", kEverywhere, "number", conf::set_number<&S::keepalive_requests, 1>,
@@ -257,7 +259,8 @@ constexpr std::array kDirectives = {
     row("large_client_header_buffers", kHttpServer, "number size", set_large_client_header_buffers,
         "4 8k",
         "Number and size of further buffers for a request head: a longer request line is answered "
-        "by 414, a longer field or head by 400, whose page says what was too large (error_page 494). "
+        "by 414, a longer field or head by 400, whose page says what was too large (error_page "
+        "494). "
         "Over HTTP/2 clients are told the product of both, and a head above it is answered by 431.",
         conf::exactly(2)),
     row("lingering_close", kEverywhere, "off | on | always",
@@ -296,7 +299,8 @@ constexpr std::array kDirectives = {
         conf::set_choice<&S::server_tokens, kTokens>, "on",
         "The version in the Server field and on error pages."),
     flag_row("tcp_nodelay", kEverywhere, conf::set_flag<&S::tcp_nodelay>, "on",
-             "Sets TCP_NODELAY on connections. What an address's default server says holds for all of its "
+             "Sets TCP_NODELAY on connections. What an address's default server says holds for all "
+             "of its "
              "connections."),
     flag_row("tcp_nopush", kEverywhere, conf::set_flag<&S::tcp_nopush>, "on",
              "Sends the head and the begin of a file in one packet."),

@@ -1,15 +1,14 @@
 // Temporary files of request bodies.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
 #include "corehttpd/base/arena.h"
 #include "corehttpd/base/error.h"
-#include <array>
-#include <cstdint>
-
 #include "corehttpd/base/file_handle.h"
 
 namespace corehttpd::http {

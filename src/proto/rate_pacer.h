@@ -21,8 +21,7 @@ class RatePacer {
   // The response of exchange begins. Without a limit the pacer stays out of the way.
   void begin(const http::Exchange& exchange, Milliseconds now_ms) {
     const auto* rate = exchange.find_state<http::ResponseRate>();
-    if (rate != nullptr)
-      begin(rate->bytes_per_second.value_or(0), rate->after.value_or(0), now_ms);
+    if (rate != nullptr) begin(rate->bytes_per_second.value_or(0), rate->after.value_or(0), now_ms);
   }
   void begin(std::uint64_t bytes_per_second, std::uint64_t after, Milliseconds now_ms) {
     rate_ = bytes_per_second;

@@ -102,9 +102,10 @@ constexpr conf::Directive kDirectives[] = {
     {.name = "listen",
      .contexts = Context::kServer,
      .arity = conf::at_least(1),
-     .syntax = "address[:port] | port | unix:path [default_server] [proxy_protocol] [bind] "
-               "[backlog=number] [rcvbuf=size] [sndbuf=size] [deferred] [fastopen=number] [reuseport] "
-               "[ipv6only=on|off] [so_keepalive=on|off|[idle]:[interval]:[probes]] …",
+     .syntax =
+         "address[:port] | port | unix:path [default_server] [proxy_protocol] [bind] "
+         "[backlog=number] [rcvbuf=size] [sndbuf=size] [deferred] [fastopen=number] [reuseport] "
+         "[ipv6only=on|off] [so_keepalive=on|off|[idle]:[interval]:[probes]] …",
      .set = set_listen,
      .inherit = conf::Inherit::kNone,
      .doc = "An address that the server answers on. Without any: *:80, or *:8000 when not started "

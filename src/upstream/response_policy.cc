@@ -120,8 +120,7 @@ void apply_head(http::Exchange& exchange, const GatewaySettings& settings, const
     }
   }
   if (!orders.charset.empty()) response.charset = orders.charset;
-  if (orders.limit_rate)
-    exchange.state<http::ResponseRate>().bytes_per_second = orders.limit_rate;
+  if (orders.limit_rate) exchange.state<http::ResponseRate>().bytes_per_second = orders.limit_rate;
 }
 
 void keep_for_redirect(http::Exchange& exchange, const OriginHead& head) {

@@ -14,9 +14,9 @@ namespace corehttpd::upstream {
 // The X-Accel-... fields that are not ignored by configuration. X-Accel-Expires is accepted and has
 // no effect before there is a cache.
 struct AccelOrders {
-  std::string_view redirect;      // X-Accel-Redirect; empty: none.
-  std::string_view charset;       // X-Accel-Charset.
-  std::optional<bool> buffering;  // X-Accel-Buffering: yes or no.
+  std::string_view redirect;                // X-Accel-Redirect; empty: none.
+  std::string_view charset;                 // X-Accel-Charset.
+  std::optional<bool> buffering;            // X-Accel-Buffering: yes or no.
   std::optional<std::uint64_t> limit_rate;  // X-Accel-Limit-Rate: bytes per second, 0: unlimited.
 };
 AccelOrders read_orders(const GatewaySettings& settings, const OriginHead& head);

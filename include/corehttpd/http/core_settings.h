@@ -19,7 +19,7 @@ struct CoreSettings {
   std::uint32_t large_header_buffers_number = 4;
   std::uint64_t large_header_buffers_size = 8192;  // One line may be this long (414 for the request
                                                    // line, 400 for a field, as nginx has it).
-  std::uint32_t max_headers = 1000;  // Fields of one head.
+  std::uint32_t max_headers = 1000;                // Fields of one head.
   bool ignore_invalid_headers = true;
   bool underscores_in_headers = false;
   bool merge_slashes = true;

@@ -35,7 +35,7 @@ const http::Transform& rate();
 const conf::Module& rate_module();
 
 struct RateSettings {
-  expr::Program rate;   // Empty or "0": no limit.
+  expr::Program rate;  // Empty or "0": no limit.
   expr::Program after;
 };
 

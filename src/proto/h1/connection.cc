@@ -129,7 +129,8 @@ void Connection::abandon(Request& request) {
 
 bool Connection::may_persist(const http::Exchange& exchange,
                              const http::CoreSettings& settings) const {
-  return !is_disabled_browser(exchange, settings) && settings.keepalive_timeout > 0 && info_.requests < settings.keepalive_requests &&
+  return !is_disabled_browser(exchange, settings) && settings.keepalive_timeout > 0 &&
+         info_.requests < settings.keepalive_requests &&
          now() - info_.accepted_ms < settings.keepalive_time && !context_.services.draining;
 }
 

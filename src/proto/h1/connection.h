@@ -164,7 +164,7 @@ class Connection final : public io::Receiver,
 
   // Connections that are idle make up most of a busy server's memory: mind sizeof (a test does).
   Context& context_;
-  const http::CoreSettings& settings_;  // Of the endpoint's default site: for reading heads.
+  const http::CoreSettings& settings_;       // Of the endpoint's default site: for reading heads.
   const http::CoreSettings* last_settings_;  // Of the last request: what matters after its end.
   http::ConnectionInfo info_;
   List<Request, QueueTag> requests_;  // In the order of their responses.

@@ -224,8 +224,7 @@ bool Parser::keep_field(std::string_view name, std::string_view value) {
       if (!absolute_form_) {
         request_.authority = value;
       } else if (!http::parse_host(arena_, value)) {
-        return refuse(400,
-                      "client sent invalid host header while reading client request headers");
+        return refuse(400, "client sent invalid host header while reading client request headers");
       }
       break;
     case FieldName::kContentLength:

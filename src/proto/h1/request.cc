@@ -27,8 +27,9 @@ Request::Request(Connection& connection)
       }),
       exchange(connection.context().services, *this, connection.info()),
       connection_(connection),
-      pace_timer_([](io::Timer& timer) { static_cast<PaceTimer&>(timer).request.connection_.poke(); },
-                  *this) {}
+      pace_timer_(
+          [](io::Timer& timer) { static_cast<PaceTimer&>(timer).request.connection_.poke(); },
+          *this) {}
 
 const http::ConnectionInfo& Request::connection() const { return connection_.info(); }
 

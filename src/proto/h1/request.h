@@ -107,7 +107,7 @@ class Request final : public http::Transport, public ListHook<QueueTag>, public 
   std::uint64_t head_unsent_ = 0;  // Of the queue's front: bytes that are head, not body.
   proto::RatePacer pacer_;
   PaceTimer pace_timer_;
-  BlockRef frames_;                // Where chunk sizes are written.
+  BlockRef frames_;  // Where chunk sizes are written.
   std::uint32_t frames_used_ = 0;
   ResponseFraming framing_ = ResponseFraming::kNone;
   bool head_queued_ = false;

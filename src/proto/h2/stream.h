@@ -138,8 +138,8 @@ class Stream final : public http::Transport,
   Error lost_;                    // What reset() was given, or what broke the source.
   proto::RatePacer pacer_;        // limit_rate.
   // Fires when more may be framed.
-  PaceTimer pace_timer_{[](io::Timer& timer) { static_cast<PaceTimer&>(timer).stream.body_ready(); },
-                        *this};
+  PaceTimer pace_timer_{
+      [](io::Timer& timer) { static_cast<PaceTimer&>(timer).stream.body_ready(); }, *this};
   DestroyTask destroy_{&Stream::destroy, *this};
   Body body_ = Body::kNone;
   bool has_length_ = false;

@@ -90,8 +90,8 @@ ssize_t Stream::pull(std::size_t length, std::uint32_t* data_flags) {
   return static_cast<ssize_t>(*bytes);
 }
 
-// Cuts length to what limit_rate allows now. True if that is nothing: the timer then says when to go
-// on.
+// Cuts length to what limit_rate allows now. True if that is nothing: the timer then says when to
+// go on.
 bool Stream::hold_back(std::size_t& length) {
   if (!pacer_.limited()) return false;
   const Milliseconds now = owner_.now_ms();

@@ -152,8 +152,7 @@ TEST(HeadParser, ContentLength) {
         "Content-Length: 5x\r\n", "Content-Length: 0x5\r\n", "Content-Length: 5, 5\r\n",
         "Content-Length: 5, 6\r\n", "Content-Length: 5 5\r\n",
         "Content-Length: 9223372036854775808\r\n", "Content-Length: 99999999999999999999\r\n",
-        "Content-Length: 5\r\nContent-Length: 6\r\n",
-        "Content-Length: 5\r\nContent-Length: 5\r\n",
+        "Content-Length: 5\r\nContent-Length: 6\r\n", "Content-Length: 5\r\nContent-Length: 5\r\n",
         "Content-Length: 6\r\nX: y\r\ncontent-length: 5\r\n"}) {
     EXPECT_EQ(head.status_with(line), 400) << line;
   }
