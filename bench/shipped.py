@@ -46,7 +46,9 @@ class Nginx(Shipped):
 
 
 class Apache(Shipped):
-    binary, arguments, package = '/usr/sbin/apache2ctl', ['-D', 'FOREGROUND'], 'apache2'
+    binary, package = '/bin/sh', 'apache2'
+    # As apache2ctl does, which would stay between us and the server.
+    arguments = ['-c', 'rm -f /run/apache2/apache2.pid; mkdir -p /run/apache2 /run/lock; . /etc/apache2/envvars && exec /usr/sbin/apache2 -D FOREGROUND']
 
 
 class Corehttpd(Shipped):
