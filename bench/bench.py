@@ -191,7 +191,8 @@ def run_rest(field, options):
 
 
 def run_crowd(field, options):
-    chosen = field.shipped()
+    # Without Apache: its 150 workers let the crowd in for minutes.
+    chosen = [s for s in field.shipped() if s.name != 'apache']
     raw = memory.crowd(chosen, 3000, options.crowd_seconds, options.crowd_rounds, note)
     rows = report.Rows(raw)
     about = manifest(options, {s.name: s.version() for s in chosen}, {}, 'as shipped')

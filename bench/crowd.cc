@@ -159,9 +159,9 @@ class Visitors {
     const std::int64_t step = std::int64_t{options_.click_ms} * 1'000'000 / options_.visitors;
     for (std::int64_t k = 0;; ++k) {
       const std::int64_t due = begin + k * step;
-      if (due >= end_ns) return;
+      if (due >= end_ns) return wait_until(end_ns);
       wait_until(due);
-      click(visitors_[static_cast<std::size_t>(k) % visitors_.size()]);
+      click(visitors_[next_++ % visitors_.size()]);
     }
   }
 
@@ -231,6 +231,7 @@ class Visitors {
   std::string request_;
   int epoll_;
   std::vector<Visitor> visitors_;
+  std::size_t next_ = 0;
 };
 
 bool parse(int argc, char** argv, Options& out) {
