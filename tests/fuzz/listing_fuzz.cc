@@ -52,9 +52,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       check_utf8(out);
       break;
     case ListingFormat::kJson:
-    case ListingFormat::kJsonp:
       check_utf8(out);
       CORE_CHECK(std::count(out.begin(), out.end(), '\n') == 2);
+      break;
+    case ListingFormat::kJsonp:
+      check_utf8(out);
+      CORE_CHECK(std::count(out.begin(), out.end(), '\n') == 3);
       break;
   }
   return 0;

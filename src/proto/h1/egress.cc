@@ -15,6 +15,7 @@ void Connection::flush() {
   std::array<iovec, io::Loop::kVectorsMax> vectors;
   std::size_t count = 0;
   bool more = false;
+  bool cork = false;
   for (Request* request = requests_.first(); request != nullptr && !more;
        request = requests_.next(*request)) {
     for (Segment& segment : request->output.segments()) {
@@ -24,13 +25,14 @@ void Connection::flush() {
       }
       if (!segment.in_memory() || count == vectors.size()) {
         more = true;
+        cork = request->exchange.settings<http::CoreSettings>().tcp_nopush;
         break;
       }
       vectors[count++] = {const_cast<std::byte*>(segment.bytes()), segment.length()};
     }
   }
   if (count == 0) return;
-  const bool hold = more ? settings_.tcp_nopush : ends_with_this_send();
+  const bool hold = more ? cork : ends_with_this_send();
   loop().send(fd_, {vectors.data(), count}, hold, send_operation());
 }
 
@@ -71,16 +73,17 @@ void Connection::on_send_complete(int result) {
 // Ends the requests whose responses are gone, in order. One whose body is still being read past
 // stays until that is done.
 void Connection::retire() {
-  const bool was_running = std::exchange(running_, true);
+  const bool was_running = running_;
+  running_ = true;
   while (Request* request = requests_.first()) {
     if (!request->produced || !request->output.empty()) break;
     if (!std::exchange(request->logged, true)) request->exchange.on_sent();
     if (state_ != State::kOpen) break;
-    if (request == current_) {
+    if (request == current()) {
       if (request->keep_alive && !request->body.done) break;
       if (!request->keep_alive) last_request_ = true;
       unread_input_ |= !request->body.done;
-      current_ = nullptr;
+      serving_ = false;
     }
     request->ListHook<QueueTag>::unlink();
     --request_count_;
