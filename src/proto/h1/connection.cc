@@ -1,5 +1,6 @@
 #include "proto/h1/connection.h"
 
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -170,9 +171,12 @@ void Connection::settle() {
 }
 
 // Back-pressure: bytes that nobody wants yet are left to the kernel, and so to the client, above a
-// mark.
+// mark. Nor is anything read beside the last response, so that its end can be the connection's at
+// once; but a client that is still uploading may be unable to read before it is done.
 void Connection::steer_receive() {
-  const bool want = !end_of_input_ && (requests_.empty() || input().size() < kInputHigh);
+  const bool want =
+      !end_of_input_ &&
+      (requests_.empty() || (last_request_ ? unread_input_ : input().size() < kInputHigh));
   if (want == receive_state().armed()) return;
   if (want) {
     loop().receive(fd_, receive_state());
@@ -273,6 +277,10 @@ void Connection::set_activity(http::Counters::Activity activity) {
 // All is sent and nothing more will be served.
 void Connection::finish() {
   using Lingering = http::CoreSettings::Lingering;
+  // What came after the last request was left to the kernel.
+  int unread = 0;
+  if (!end_of_input_ && !unread_input_ && ioctl(fd_, FIONREAD, &unread) == 0)
+    unread_input_ = unread > 0;
   const bool linger = last_settings_->lingering_close == Lingering::kAlways ||
                       (last_settings_->lingering_close == Lingering::kOn && unread_input_);
   if (end_of_input_ || !linger) return begin_close();

@@ -156,6 +156,7 @@ class Connection final : public io::Receiver,
 
   // egress.cc
   void flush();
+  bool ends_with_this_send();
   void on_send_complete(int result);
   void retire();
 

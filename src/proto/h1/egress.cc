@@ -32,7 +32,14 @@ void Connection::flush() {
     }
   }
   if (count == 0) return;
-  loop().send(fd_, {vectors.data(), count}, more && cork, send_operation());
+  const bool hold = more ? cork : ends_with_this_send();
+  loop().send(fd_, {vectors.data(), count}, hold, send_operation());
+}
+
+// The socket is closed as soon as all that is queued is with the kernel, which then sends the end
+// of the connection in the same segment as the last bytes.
+bool Connection::ends_with_this_send() {
+  return last_request_ && request_count_ == 1 && requests_.first()->produced && !unread_input_;
 }
 
 void Connection::on_send_complete(int result) {
