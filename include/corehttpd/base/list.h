@@ -39,7 +39,7 @@ class List {
   List(const List&) = delete;
   List& operator=(const List&) = delete;
   ~List() {
-    while (!empty()) front().Hook::unlink();
+    while (!empty()) static_cast<Hook&>(front()).unlink();
     head_.prev_ = head_.next_ = nullptr;
   }
   bool empty() const { return head_.next_ == &head_; }
