@@ -7,8 +7,7 @@ namespace corehttpd::expr {
 namespace {
 
 bool over_tls(http::Exchange& exchange) {
-  const http::ConnectionInfo& connection = exchange.connection();
-  return connection.tls != nullptr || (connection.endpoint != nullptr && connection.endpoint->tls);
+  return exchange.connection().tls != nullptr;
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ void finish(conf::Compiler& compiler) {
     SiteData& site = *server->site;
     site.settings = server->scope->view();
     site.fallback.settings = site.settings;
+    site.http2 = site.settings.get<Settings>().http2;
     if (server->names.empty()) server->names.push_back({.at = server->at});
     std::string_view name = server->names.front().text;
     if (server->names.front().regex == nullptr && name.starts_with('.')) name.remove_prefix(1);

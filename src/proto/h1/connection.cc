@@ -9,18 +9,22 @@
 
 namespace corehttpd::h1 {
 
-void Connection::serve(int fd, const http::ConnectionInfo& info, Context& context) {
-  auto* connection = new Connection(fd, info, context);
+void Connection::serve(int fd, const http::ConnectionInfo& info, Context& context,
+                       std::unique_ptr<proto::TlsChannel> tls,
+                       std::span<const std::byte> received) {
+  auto* connection = new Connection(fd, info, context, std::move(tls));
   context.connections.add(*connection);
   context.services.counters.activity(connection->activity_, +1);
   // One that the kernel had accepted before the listener was closed missed the call to drain.
   Milliseconds timeout = connection->settings_.client_header_timeout;
   if (context.services.draining) timeout = std::min(timeout, kDrainIdle);
   connection->wait_for(Wait::kFirstByte, timeout, true);
-  connection->loop().receive(fd, connection->receive_state());
+  connection->receive();
+  if (!received.empty()) connection->on_received(received);
 }
 
-Connection::Connection(int fd, const http::ConnectionInfo& info, Context& context)
+Connection::Connection(int fd, const http::ConnectionInfo& info, Context& context,
+                       std::unique_ptr<proto::TlsChannel> tls)
     : io::ReceiveState(
           static_cast<io::Receiver&>(*this),
           [](io::ReceiveState& state) { static_cast<Connection&>(state).on_stopped(); }),
@@ -30,6 +34,7 @@ Connection::Connection(int fd, const http::ConnectionInfo& info, Context& contex
       io::Timer([](io::Timer& timer) { static_cast<Connection&>(timer).on_timer(); }),
       TurnTask([](TurnTask& task) { static_cast<Connection&>(task).on_turn(); }),
       context_(context),
+      tls_(std::move(tls)),
       settings_(
           context.services.sites.default_site(*info.endpoint).settings.get<http::CoreSettings>()),
       info_(info),
@@ -159,9 +164,9 @@ void Connection::steer_receive() {
   const bool want = !end_of_input_ && (requests_.empty() || input().size() < kInputHigh);
   if (want == receive_state().armed()) return;
   if (want) {
-    loop().receive(fd_, receive_state());
+    receive();
   } else if (!end_of_input_) {
-    loop().receive_stop(receive_state());
+    receive_stop();
   }
 }
 
@@ -208,7 +213,7 @@ void Connection::on_timer() {
     const Milliseconds swap_at = deadline_ms_ - remembered_.keepalive + kIdleSwap;
     if (now() < swap_at && swap_at < deadline_ms_) return arm_timer(swap_at);
     swapped_ = true;
-    loop().receive_idle(receive_state());
+    receive_idle();
   }
   arm_timer(deadline_ms_);
 }
@@ -257,14 +262,18 @@ void Connection::finish() {
   if (end_of_input_ || !linger) return begin_close();
   // Closing with unread bytes would reset the connection, and the reset can overtake the response
   // (RFC 9112 §9.6).
-  if (shutdown(fd_, SHUT_WR) != 0) return begin_close();
+  if (tls_ != nullptr) {
+    tls_->stream.shut_down_sending();
+  } else if (shutdown(fd_, SHUT_WR) != 0) {
+    return begin_close();
+  }
   state_ = State::kLingering;
   received_ = {};
   input_.clear();
   set_activity(http::Counters::Activity::kWriting);
   read_progress_ = true;
   wait_for_rest(Wait::kLinger);
-  if (!receive_state().armed()) loop().receive(fd_, receive_state());
+  if (!receive_state().armed()) receive();
 }
 
 void Connection::drain() {
@@ -304,10 +313,11 @@ void Connection::continue_close() {
   if (state_ != State::kClosing) return;
   if (send_operation().pending() || !receive_state().idle()) {
     if (std::exchange(stop_asked_, true)) return;
-    if (send_operation().pending()) loop().cancel(send_operation());
-    if (!receive_state().idle()) loop().receive_stop(receive_state());
+    if (send_operation().pending()) cancel_send();
+    if (!receive_state().idle()) receive_stop();
     return;
   }
+  if (tls_ != nullptr && !tls_->stream.close(task())) return;
   close_socket();
   context_.services.counters.activity(activity_, -1);
   context_.services.counters.connection_closed();

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "corehttpd/http/core_settings.h"
@@ -23,6 +24,7 @@
 #include "proto/h1/head_parser.h"
 #include "proto/h1/input_buffer.h"
 #include "proto/h1/request.h"
+#include "proto/tls_channel.h"
 
 namespace corehttpd::h1 {
 
@@ -51,7 +53,10 @@ class Connection final : public io::Receiver,
   // Serves HTTP/1 on fd (non-blocking, connected) and closes it in the end. context must outlive
   // the connection. A client that begins with the HTTP/2 preface is handed to h2, if the endpoint
   // allows it.
-  static void serve(int fd, const http::ConnectionInfo& info, Context& context);
+  // tls: what it speaks through; nullptr: in clear. received: what has been read of it already.
+  static void serve(int fd, const http::ConnectionInfo& info, Context& context,
+                    std::unique_ptr<proto::TlsChannel> tls = {},
+                    std::span<const std::byte> received = {});
 
   // io::Receiver.
   void on_received(std::span<const std::byte> data) override;
@@ -69,6 +74,7 @@ class Connection final : public io::Receiver,
   void remember(const http::CoreSettings& settings);
   bool has_input() const { return !received_.empty() || !input_.empty(); }
   const http::ConnectionInfo& info() const { return info_; }
+  bool over_tls() const { return tls_ != nullptr; }
   Context& context() const { return context_; }
 
  private:
@@ -94,13 +100,35 @@ class Connection final : public io::Receiver,
   static constexpr Milliseconds kNever = INT64_MAX;
   static constexpr int kRoundsMax = 64;
 
-  Connection(int fd, const http::ConnectionInfo& info, Context& context);
+  Connection(int fd, const http::ConnectionInfo& info, Context& context,
+             std::unique_ptr<proto::TlsChannel> tls);
   ~Connection() = default;
 
   io::ReceiveState& receive_state() { return *this; }
   io::Operation& send_operation() { return *this; }
   io::Timer& timer() { return *this; }
   TurnTask& task() { return *this; }
+  // The descriptor's, or those of the TLS stream on it.
+  void receive() {
+    if (tls_ != nullptr) return tls_->stream.receive(receive_state());
+    loop().receive(fd_, receive_state());
+  }
+  void receive_stop() {
+    if (tls_ != nullptr) return tls_->stream.receive_stop(receive_state());
+    loop().receive_stop(receive_state());
+  }
+  void receive_idle() {
+    if (tls_ != nullptr) return tls_->stream.receive_idle(receive_state());
+    loop().receive_idle(receive_state());
+  }
+  void send(std::span<const iovec> vectors, bool more) {
+    if (tls_ != nullptr) return tls_->stream.send(vectors, more, send_operation());
+    loop().send(fd_, vectors, more, send_operation());
+  }
+  void cancel_send() {
+    if (tls_ != nullptr) return tls_->stream.cancel(send_operation());
+    loop().cancel(send_operation());
+  }
 
   // connection.cc
   void on_turn();
@@ -157,6 +185,7 @@ class Connection final : public io::Receiver,
   };
 
   Context& context_;
+  std::unique_ptr<proto::TlsChannel> tls_;
   const http::CoreSettings& settings_;  // Of the endpoint's default site: for reading heads.
   http::ConnectionInfo info_;
   List<Request, QueueTag> requests_;  // In the order of their responses.

@@ -30,7 +30,7 @@ void Connection::flush() {
     }
   }
   if (count == 0) return;
-  loop().send(fd_, {vectors.data(), count}, more && settings_.tcp_nopush, send_operation());
+  send({vectors.data(), count}, more && settings_.tcp_nopush);
 }
 
 void Connection::on_send_complete(int result) {
