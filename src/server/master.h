@@ -12,6 +12,7 @@
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/http/log_files.h"
 #include "corehttpd/shm/segment.h"
+#include "corehttpd/tls/tickets.h"
 #include "server/command_line.h"
 #include "server/control.h"
 #include "server/counters.h"
@@ -41,6 +42,7 @@ class Master final : ControlServer::Handler {
   bool load_first();
   bool prepare(conf::Configuration& configuration, Identity& identity, std::string& message);
   bool create_counters();
+  bool create_ticket_keys();
   bool begin();
   int run_alone();
   bool fail_start(const std::string& message);
@@ -103,6 +105,8 @@ class Master final : ControlServer::Handler {
   ListeningSockets sockets_;
   shm::Segment counters_segment_;
   std::unique_ptr<SharedCounters> counters_;
+  shm::Segment tickets_segment_;
+  std::unique_ptr<tls::TicketKeys> ticket_keys_;
   // Oldest first. current_ is the one whose configuration is in force, pending_ the one that a
   // reload has started and that is not ready yet.
   std::vector<std::unique_ptr<Generation>> generations_;

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "corehttpd/conf/compiler.h"
+#include "corehttpd/tls/tickets.h"
 #include "tls/policy.h"
 #include "tls/small_file.h"
 #include "tls/store_builder.h"
@@ -23,6 +25,14 @@ Store::~Store() = default;
 const SitePolicy* Store::find(const Settings& settings) const {
   const auto found = sites_.find(&settings);
   return found == sites_.end() ? nullptr : &found->second;
+}
+
+// Keys are kept for as long as the longest-lived tickets.
+void Store::use(TicketKeys& keys) {
+  Milliseconds longest = 0;
+  for (const auto& [settings, site] : sites_) longest = std::max(longest, settings->session_timeout);
+  keys.set_period(longest / 1000);
+  ticket_keys_ = &keys;
 }
 
 ssl_ctx_st* Store::base() const { return data_->base.get(); }

@@ -20,13 +20,14 @@ def directory():
 
 
 @pytest.fixture
-def server(directory):
+def server(directory, request):
     running = []
+    over_tls = 'protocol' in request.fixturenames and PROTOCOLS[request.getfixturevalue('protocol')].tls
 
     def make(http, **more):
         sub = directory if not running else directory / str(len(running))
         sub.mkdir(exist_ok=True)
-        made = Server(sub, http, **more)
+        made = Server(sub, http, **({'tls': over_tls} | more))
         running.append(made)
         return made
 

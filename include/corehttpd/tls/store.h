@@ -44,9 +44,8 @@ class Store {
 
   // nullptr: the site has neither certificates nor ssl_reject_handshake.
   const SitePolicy* find(const Settings& settings) const;
-  // The keys of tickets, which outlive the configuration; nullptr: tickets are made with keys of
-  // this process alone.
-  void use(TicketKeys* keys) { ticket_keys_ = keys; }
+  // The keys of tickets, which outlive the configuration; without them no tickets are made.
+  void use(TicketKeys& keys);
   TicketKeys* ticket_keys() const { return ticket_keys_; }
   bool empty() const { return sites_.empty(); }
   // Where every connection begins, until its site is known.
