@@ -36,12 +36,12 @@ void init_title(int argc, char** argv) {
   while (environ[count] != nullptr) ++count;
   char** copy = static_cast<char**>(std::calloc(count + 1, sizeof(char*)));
   if (copy == nullptr) return;
-  // Remembered for good: unsetenv() drops its pointers, and a leak checker would complain.
-  static std::vector<char*> strings;
+  // Remembered to the very end: unsetenv() drops its pointers, and a leak checker would complain.
+  static auto* const strings = new std::vector<char*>;
   for (std::size_t i = 0; i < count; ++i) {
     if (environ[i] == end) end = environ[i] + std::strlen(environ[i]) + 1;
     copy[i] = ::strdup(environ[i]);
-    strings.push_back(copy[i]);
+    strings->push_back(copy[i]);
   }
   environ = copy;
   g_title = argv[0];
