@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import PROTOCOLS, Server
+from harness import CLEAR, OVER_TLS, Server
 
 CRASH_MARKS = ('broken invariant', 'exited on signal', 'AddressSanitizer', 'runtime error:', 'LeakSanitizer')
 
@@ -22,7 +22,7 @@ def directory():
 @pytest.fixture
 def server(directory, request):
     running = []
-    over_tls = 'protocol' in request.fixturenames and PROTOCOLS[request.getfixturevalue('protocol')].tls
+    over_tls = hasattr(request.node, 'callspec') and request.node.callspec.params.get('protocol') in OVER_TLS
 
     def make(http, **more):
         sub = directory if not running else directory / str(len(running))
@@ -39,6 +39,7 @@ def server(directory, request):
         assert expected or not any(mark in text for mark in CRASH_MARKS), text[-4000:]
 
 
-@pytest.fixture(params=list(PROTOCOLS))
+@pytest.fixture(params=list(CLEAR) + list(OVER_TLS))
 def protocol(request):
-    return request.param
+    """The name of what is spoken, h1 or h2. Over TLS the server of the test knows, and connects so."""
+    return OVER_TLS.get(request.param, request.param)

@@ -329,7 +329,9 @@ class Https2(Http2):
 
 
 CLEAR = {'h1': Http1, 'h2': Http2}
-PROTOCOLS = CLEAR | {'https': Https1, 'h2s': Https2}
+SECURE = {'h1': Https1, 'h2': Https2}
+# As parameters of tests, and what is spoken then.
+OVER_TLS = {'https': 'h1', 'h2s': 'h2'}
 
 
 class Successor:
@@ -370,6 +372,7 @@ class Server:
         # Every "listen @SOCK@" stands for two, the other with TLS.
         self.tls = tls
         self.tls_path = self.directory / 'tls.web.sock'
+        self.scheme = 'https' if tls else 'http'
         self.root = self.directory / 'www'
         self.root.mkdir(exist_ok=True)
         self.process = None
@@ -442,8 +445,9 @@ http {{
         return (self.directory / 'stderr.txt').read_text(errors='replace')
 
     def connect(self, protocol='h1', address=None):
-        kind = PROTOCOLS[protocol]
-        return kind(address or (self.tls_path if kind.tls else self.socket_path))
+        if address is None and self.tls:
+            return SECURE[protocol](self.tls_path)
+        return CLEAR[protocol](address or self.socket_path)
 
     def get(self, path='/', protocol='h1', **more):
         client = self.connect(protocol)

@@ -4,7 +4,7 @@ import signal
 import subprocess
 
 import pytest
-from harness import DEADLINE, wait_until
+from harness import CLEAR, DEADLINE, wait_until
 
 SITES = '''server { listen @SOCK@; server_name good; location / { return 200 good; } }
 server { listen @SOCK@; server_name bad www.bad; location / { fastcgi_pass no-such-host.invalid:9000; } location /fine { return 200 fine; } }'''
@@ -107,6 +107,7 @@ def test_json_is_always_valid(server, data):
     assert made['result'] == 'refused' and 'No such file' in made['diagnostics'][0]['message']
 
 
+@pytest.mark.parametrize('protocol', CLEAR)
 def test_certificate_that_cannot_be_read(server, protocol):
     """Only the site's TLS is out."""
     s = server(TLS, start=False)

@@ -96,7 +96,7 @@ def test_two_kinds_of_keys(server, ca):
 
 def test_reject_handshake(server, ca):
     s = server(config('server { listen unix:@DIR@/t.sock ssl default_server; ssl_reject_handshake on; }' + A, ca))
-    assert Https1(path_of(s), None, 'a.test').request('/').status == 200
+    assert Https1(path_of(s), None, 'a.test').request('/', host='a.test').status == 200
     with pytest.raises(ssl.SSLError, match='(?i)unrecognized.name'):
         Https1(path_of(s), None, 'c.test')
 
@@ -122,13 +122,11 @@ def test_slow_keys_sign_elsewhere(server, ca):
         assert again.socket.session_reused and again.request('/', host='slow.test').body == b'slow'
 
 
-def test_large_files(server, ca, protocol):
-    if not protocol.endswith('s'):
-        pytest.skip('of TLS')
-    s = server(config(A, ca), tls=False)
+@pytest.mark.parametrize('kind', [Https1, Https2])
+def test_large_files(server, ca, kind):
+    s = server(config(A, ca))
     data = bytes(range(256)) * 40000
     s.file('big.bin', data)
-    kind = Https2 if protocol == 'h2s' else Https1
     client = kind(path_of(s), None, 'a.test')
     for _ in range(2):
         assert client.request('/files/big.bin', host='a.test').body == data
