@@ -128,6 +128,7 @@ bool set_session_cache(const conf::Setting& s) {
 
 // "ssl_stapling on" and its like need answers of the authority to be fetched.
 bool note_stapling(const conf::Setting& s) {
+  if (s.word(0) == "off") return true;
   s.compiler.diagnostics().add(
       conf::Severity::kNotice, s.node.name.at,
       fmt::format("\"{}\" has no effect: answers of the authority are not fetched", s.name()),
@@ -297,7 +298,7 @@ constexpr conf::Directive kDirectives[] = {
      .contexts = kHttpServer,
      .syntax = "on | off",
      .set = note_stapling,
-     .inherit = conf::Inherit::kNone,
+     .default_value = "off",
      .doc = "Accepted; answers of the authority are not fetched, see ssl_stapling_file."},
     {.name = "ssl_stapling_file",
      .contexts = kHttpServer,
@@ -314,7 +315,7 @@ constexpr conf::Directive kDirectives[] = {
      .contexts = kHttpServer,
      .syntax = "on | off",
      .set = note_stapling,
-     .inherit = conf::Inherit::kNone,
+     .default_value = "off",
      .doc = "Accepted; answers of the authority are not fetched."},
     {.name = "ssl_trusted_certificate",
      .contexts = kHttpServer,
