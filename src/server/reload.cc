@@ -14,7 +14,6 @@
 #include "corehttpd/http/log_files.h"
 #include "corehttpd/io/append_file.h"
 #include "corehttpd/route/tree.h"
-#include "corehttpd/tls/store.h"
 #include "server/channel.h"
 #include "server/degraded.h"
 #include "server/environment.h"
@@ -72,7 +71,7 @@ Generation& Master::start_generation(std::unique_ptr<conf::Configuration> config
   generation->number = ++generation_number_;
   generation->configuration = std::move(configuration);
   if (auto* store = generation->configuration->object<tls::Store>())
-    store->use(*ticket_keys_);
+    lend_tls_memory(*store);
   generation->identity = identity;
   generation->started_ms = clock_.now_ms();
   generation->started_at = ::time(nullptr);

@@ -97,7 +97,7 @@ bool read_shared_cache(const conf::Setting& s, std::size_t word, std::string_vie
                        "shared:NAME:SIZE, as in shared:tls:10m");
   }
   if (*bytes < kBytesMin) return s.fail(word, "session cache \"{}\" is too small", s.word(word));
-  settings.session_cache = SessionCache::kShared;
+  settings.session_cache = SessionCacheKind::kShared;
   settings.session_zone = rest.substr(0, colon);
   settings.session_zone_bytes = *bytes;
   return true;
@@ -105,13 +105,13 @@ bool read_shared_cache(const conf::Setting& s, std::size_t word, std::string_vie
 
 bool set_session_cache(const conf::Setting& s) {
   S& settings = *static_cast<S*>(s.settings);
-  settings.session_cache = SessionCache::kNone;
+  settings.session_cache = SessionCacheKind::kNone;
   for (std::size_t i = 0; i < s.words().size(); ++i) {
     const std::string_view word = s.word(i);
     if (word == "off") {
-      settings.session_cache = SessionCache::kOff;
+      settings.session_cache = SessionCacheKind::kOff;
     } else if (word == "none") {
-      settings.session_cache = SessionCache::kNone;
+      settings.session_cache = SessionCacheKind::kNone;
     } else if (word == "builtin" || word.starts_with("builtin:")) {
       s.compiler.diagnostics().add(conf::Severity::kNotice, s.node.words[i].at,
                                    "the \"builtin\" session cache is not kept",

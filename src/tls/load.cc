@@ -75,6 +75,29 @@ std::string load_chain(std::string_view source, Credential& into) {
   return {};
 }
 
+// As nginx reads them: 48 bytes are name, AES-128 key and HMAC key; 80 are name, HMAC key and
+// AES-256 key.
+std::string load_ticket_key(std::string_view path, NamedTicketKey& into) {
+  std::string text;
+  std::string reason = read_small_file(path, text);
+  into.small = text.size() == 48;
+  TicketKey& key = into.key;
+  if (reason.empty() && text.size() != 48 && text.size() != 80)
+    reason = "it must be 48 or 80 bytes";
+  if (reason.empty()) {
+    std::memcpy(key.name.data(), text.data(), 16);
+    if (into.small) {
+      std::memcpy(key.aes.data(), text.data() + 16, 16);
+      std::memcpy(key.mac.data(), text.data() + 32, 16);
+    } else {
+      std::memcpy(key.mac.data(), text.data() + 16, 32);
+      std::memcpy(key.aes.data(), text.data() + 48, 32);
+    }
+  }
+  forget_text(text);
+  return reason;
+}
+
 std::string load_key(std::string_view source, std::string_view password_file, Credential& into) {
   std::string text;
   std::string reason = read_source(source, text);

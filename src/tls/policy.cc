@@ -132,6 +132,9 @@ std::string use_values(const Settings& settings, Policy& policy) {
   const bool fresh = (settings.protocols & kTls13) != 0;
   SSL_CTX_set_min_proto_version(context, old ? TLS1_2_VERSION : TLS1_3_VERSION);
   SSL_CTX_set_max_proto_version(context, fresh ? 0 : TLS1_2_VERSION);
+  // Of this context the library asks whether clients are given an identifier.
+  if (settings.session_cache == SessionCacheKind::kShared)
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_SERVER | SSL_SESS_CACHE_NO_INTERNAL);
   if (!settings.session_tickets) SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
   if (settings.verify != VerifyClient::kOff) {
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, accept_any);
@@ -142,11 +145,12 @@ std::string use_values(const Settings& settings, Policy& policy) {
 
 }  // namespace
 
-ContextPtr make_base_context() {
+ContextPtr make_base_context(bool caches) {
   ContextPtr context = make_context();
   if (context == nullptr) return context;
   install_callbacks(context.get());
   install_base_callbacks(context.get());
+  if (caches) install_session_callbacks(context.get());
   return context;
 }
 

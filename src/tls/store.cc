@@ -35,6 +35,13 @@ void Store::use(TicketKeys& keys) {
   ticket_keys_ = &keys;
 }
 
+void Store::use(const std::string& zone, SessionCache& cache) {
+  for (auto& [settings, site] : sites_) {
+    if (settings->session_cache == SessionCacheKind::kShared && settings->session_zone == zone)
+      site.session_cache = &cache;
+  }
+}
+
 ssl_ctx_st* Store::base() const { return data_->base.get(); }
 
 namespace {
@@ -50,6 +57,7 @@ std::string policy_key(const Settings& s) {
       s.curves, path_of(s.dhparam), static_cast<int>(s.verify), s.verify_depth,
       path_of(s.client_ca), path_of(s.trusted), path_of(s.crl), path_of(s.stapling_file));
   key += s.session_tickets ? "\nt" : "\n";
+  key += s.session_cache == SessionCacheKind::kShared ? "s" : "";
   for (const ConfCommand* one = s.commands; one != nullptr; one = one->next)
     key += fmt::format("\n{}\n{}", one->name, one->value);
   return key;
@@ -70,7 +78,7 @@ class StoreBuilder {
     for (const conf::Site& site : compiler_.configuration().sites().all()) {
       if (site.tls_at.line != 0) add(site);
     }
-    if (!store_.sites_.empty()) store_.data_->base = make_base_context();
+    if (!store_.sites_.empty()) store_.data_->base = make_base_context(!store_.zones_.empty());
     passed_.clear();
   }
 
@@ -104,6 +112,28 @@ class StoreBuilder {
       key = key->next;
     }
     bind_sessions(settings, made);
+    if (made.ticket_keys.empty()) use_ticket_keys(site, settings, made);
+    if (settings.session_cache == SessionCacheKind::kShared) use_zone(site, settings);
+  }
+
+  void use_ticket_keys(const conf::Site& site, const Settings& settings, SitePolicy& made) {
+    for (const NamedFile* one = settings.ticket_keys; one != nullptr; one = one->next) {
+      const std::string reason = load_ticket_key(one->path, made.ticket_keys.emplace_back());
+      if (reason.empty()) continue;
+      degrade(site, one->at, fmt::format("cannot load ticket key \"{}\": {}", one->path, reason),
+              one->width, made);
+    }
+  }
+
+  void use_zone(const conf::Site& site, const Settings& settings) {
+    const auto [known, is_new] =
+        store_.zones_.try_emplace(std::string(settings.session_zone), settings.session_zone_bytes);
+    if (known->second == settings.session_zone_bytes) return;
+    error(site.tls_at,
+          fmt::format("the size {} of shared memory zone \"{}\" conflicts with already declared "
+                      "size {}",
+                      settings.session_zone_bytes, settings.session_zone, known->second),
+          "ssl_session_cache gives a zone the same size wherever it is named", site.tls_width);
   }
 
   void use_policy(const conf::Site& site, const Settings& settings, SitePolicy& made) {

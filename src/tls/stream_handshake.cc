@@ -152,7 +152,8 @@ void Stream::apply(const SitePolicy& site) {
   if (!policy.curves.empty()) SSL_set1_groups_list(ssl_, policy.curves.c_str());
   SSL_set_session_id_context(ssl_, site.session_context.data(), site.session_context.size());
   // Tickets of TLS 1.3 that nobody could redeem are not sent.
-  if (!site.settings->session_tickets) SSL_set_num_tickets(ssl_, 0);
+  if (!site.settings->session_tickets && site.session_cache == nullptr)
+    SSL_set_num_tickets(ssl_, 0);
   for (const Credential* one : site.credentials) {
     SSL_use_cert_and_key(ssl_, one->certificate.get(), one->key.get(), one->chain.get(), 1);
   }

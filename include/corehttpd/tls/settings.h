@@ -35,7 +35,7 @@ enum class VerifyClient : std::uint8_t {
   kOptionalNoCa,  // Asked for, and whoever signed it will do: the site looks itself.
 };
 
-enum class SessionCache : std::uint8_t {
+enum class SessionCacheKind : std::uint8_t {
   kNone,    // nginx's default: clients are told that they may resume, but nothing is kept.
   kOff,     // Clients are told that they may not.
   kShared,  // In memory that all workers share.
@@ -66,7 +66,7 @@ struct Settings {
   NamedFile* trusted = nullptr;
   NamedFile* crl = nullptr;
   bool reject_handshake = false;
-  SessionCache session_cache = SessionCache::kNone;
+  SessionCacheKind session_cache = SessionCacheKind::kNone;
   std::string_view session_zone;
   std::uint64_t session_zone_bytes = 0;
   Milliseconds session_timeout = 300'000;
