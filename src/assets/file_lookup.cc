@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "assets/open_path.h"
 #include "assets/read_small.h"
 #include "corehttpd/base/check.h"
 
@@ -26,9 +27,12 @@ struct FileLookup::Node : ListHook<LruTag> {
   std::string_view path;  // In text.
   FileStamp stamp;
   FileEntry entry;
+  LinkRule links;
   Class node_class = Class::kContent;
   int error = 0;        // The lookup failed with this errno (open_file_cache_errors).
   bool loaded = false;  // lookup() made it, not only probe().
+  bool settled = true;  // An equal stamp means equal content.
+  bool near = false;    // would_wait() has found it in the kernel's caches.
   std::size_t charge = 0;
   std::uint64_t uses = 1;
   Milliseconds checked_ms = 0;  // When the stamp was last seen to be true.
@@ -58,15 +62,16 @@ FileEntry::Kind kind_of(mode_t mode) {
   return FileEntry::Kind::kOther;
 }
 
-FileEntry entry_of(const FileStamp& stamp) {
+}  // namespace
+
+FileEntry FileStamp::entry() const {
   FileEntry entry;
-  entry.kind = kind_of(stamp.mode);
-  entry.size = stamp.size;
-  entry.modified_s = stamp.modified_s;
+  entry.kind = kind_of(mode);
+  entry.size = size;
+  entry.modified_s = modified_s;
+  entry.executable = (mode & S_IXUSR) != 0;
   return entry;
 }
-
-}  // namespace
 
 FileLookup::FileLookup(const Clock& clock, const Limits& limits)
     : clock_(clock),
@@ -86,25 +91,27 @@ void FileLookup::start(io::Loop& loop) {
   loop.schedule(timer_, kSweepMs);
 }
 
-Result<FileEntry> FileLookup::lookup(std::string_view path, const CachePolicy& policy) {
+Result<FileEntry> FileLookup::lookup(std::string_view path, const CachePolicy& policy,
+                                     LinkRule links) {
   CORE_DCHECK(!path.empty() && path.data()[path.size()] == '\0');
   Node* node = find(path);
-  if (node != nullptr && node->loaded && trusted(*node, policy)) return answer(*node);
+  if (node != nullptr && node->loaded && trusted(*node, policy, links)) return answer(*node);
   struct stat status;
-  const int error = status_of(path, status);
-  if (error != 0) return failed(node, path, error, policy);
+  const int error = status_of(path, links, status);
+  if (error != 0) return failed(node, path, error, policy, links);
   if (node != nullptr && node->loaded && node->error == 0 && holds(*node) &&
       node->stamp == FileStamp::of(status)) {
     node->checked_ms = clock_.now_ms();
     return answer(*node);
   }
-  return load(node, path, status, policy);
+  return load(node, path, status, policy, links);
 }
 
-Result<FileEntry> FileLookup::probe(std::string_view path, const CachePolicy& policy) {
+Result<FileEntry> FileLookup::probe(std::string_view path, const CachePolicy& policy,
+                                    LinkRule links) {
   CORE_DCHECK(!path.empty() && path.data()[path.size()] == '\0');
   Node* node = find(path);
-  if (node != nullptr && trusted(*node, policy)) {
+  if (node != nullptr && trusted(*node, policy, links)) {
     auto known = answer(*node);
     if (known) {
       known->content.reset();
@@ -113,16 +120,41 @@ Result<FileEntry> FileLookup::probe(std::string_view path, const CachePolicy& po
     return known;
   }
   struct stat status;
-  const int error = status_of(path, status);
-  remember_probe(path, error, status);
-  if (error != 0) return failed(node, path, error, policy);
+  const int error = status_of(path, links, status);
+  remember_probe(path, links, error, status);
+  if (error != 0) return failed(node, path, error, policy, links);
   const FileStamp stamp = FileStamp::of(status);
   if (policy.enabled && node == nullptr) {
-    keep(nullptr, path, stamp, entry_of(stamp), policy)->loaded = false;
+    keep(nullptr, path, stamp, stamp.entry(), policy, links)->loaded = false;
   } else if (node != nullptr && (node->error != 0 || node->stamp != stamp)) {
     erase(*node);
+  } else if (node != nullptr) {
+    node->checked_ms = clock_.now_ms();
   }
-  return entry_of(stamp);
+  return stamp.entry();
+}
+
+bool FileLookup::would_wait(std::string_view path, bool open, const CachePolicy& policy,
+                            LinkRule links) {
+  const Milliseconds now = clock_.now_ms();
+  const auto found = nodes_.find(path);
+  if (found == nodes_.end()) return !near_.contains(path, now);
+  Node& node = *found->second;
+  if ((node.loaded || !open) && trusted(node, policy, links)) return false;
+  // A name that answered a moment ago is still in the kernel's caches.
+  if (node.near && now - node.checked_ms < NearFiles::kWarmMs) return false;
+  node.near = near_.contains(path, now);
+  return !node.near;
+}
+
+void FileLookup::mark_near(std::string_view path, std::optional<std::uint64_t> device) {
+  near_.add(path, device, clock_.now_ms());
+}
+
+void FileLookup::learn(std::string_view path, const FileStamp& stamp, const FileEntry& entry,
+                       const CachePolicy& policy, LinkRule links) {
+  if (!policy.enabled) return;
+  keep(find(path), path, stamp, entry, policy, links);
 }
 
 FileLookup::Node* FileLookup::find(std::string_view path) {
@@ -139,8 +171,8 @@ FileLookup::Node* FileLookup::find(std::string_view path) {
 }
 
 // May this node answer without a system call?
-bool FileLookup::trusted(const Node& node, const CachePolicy& policy) const {
-  if (!policy.enabled || node.uses < policy.uses_min) return false;
+bool FileLookup::trusted(const Node& node, const CachePolicy& policy, LinkRule links) const {
+  if (!policy.enabled || node.uses < policy.uses_min || node.links != links) return false;
   if (node.error != 0 && !policy.errors) return false;
   return clock_.now_ms() - node.checked_ms < policy.valid_ms;
 }
@@ -149,7 +181,9 @@ bool FileLookup::trusted(const Node& node, const CachePolicy& policy) const {
 bool FileLookup::holds(const Node& node) const {
   const FileEntry& entry = node.entry;
   if (entry.kind != FileEntry::Kind::kRegular || entry.size == 0) return true;
-  if (entry.content) return clock_.now_ms() - node.loaded_ms < limits_.content_age_ms;
+  if (entry.content) {
+    return node.settled && clock_.now_ms() - node.loaded_ms < limits_.content_age_ms;
+  }
   return static_cast<bool>(entry.file);
 }
 
@@ -158,33 +192,35 @@ Result<FileEntry> FileLookup::answer(Node& node) const {
   return node.entry;
 }
 
-int FileLookup::status_of(std::string_view path, struct stat& status) {
-  if (memo_.path_bytes == path.size() && memo_.turn_us == clock_.now_us() &&
+int FileLookup::status_of(std::string_view path, LinkRule links, struct stat& status) {
+  if (memo_.path_bytes == path.size() && memo_.turn_us == clock_.now_us() && memo_.links == links &&
       std::memcmp(memo_.path, path.data(), path.size()) == 0) {
     memo_.path_bytes = 0;
     status = memo_.status;
     return memo_.error;
   }
-  return ::stat(path.data(), &status) == 0 ? 0 : errno;
+  return stat_path(path, links, status);
 }
 
-void FileLookup::remember_probe(std::string_view path, int error, const struct stat& status) {
+void FileLookup::remember_probe(std::string_view path, LinkRule links, int error,
+                                const struct stat& status) {
   if (path.size() > Memo::kPathMax) return;
   memo_.path_bytes = path.size();
   memo_.turn_us = clock_.now_us();
   memo_.error = error;
+  memo_.links = links;
   if (error == 0) memo_.status = status;
   std::memcpy(memo_.path, path.data(), path.size());
 }
 
 Result<FileEntry> FileLookup::failed(Node* node, std::string_view path, int error,
-                                     const CachePolicy& policy) {
+                                     const CachePolicy& policy, LinkRule links) {
   const std::uint64_t uses = node == nullptr ? 1 : node->uses;
   if (node != nullptr) erase(*node);
   // Running out of something says nothing about the file.
   const bool lasting = error != EMFILE && error != ENFILE && error != ENOMEM && error != EINTR;
   if (policy.enabled && policy.errors && lasting) {
-    Node& fresh = insert(path, Class::kManaged, policy);
+    Node& fresh = insert(path, Class::kManaged, policy, links);
     fresh.error = error;
     fresh.uses = uses;
     fresh.loaded = true;
@@ -193,12 +229,12 @@ Result<FileEntry> FileLookup::failed(Node* node, std::string_view path, int erro
 }
 
 Result<FileEntry> FileLookup::load(Node* node, std::string_view path, const struct stat& status,
-                                   const CachePolicy& policy) {
-  if (S_ISREG(status.st_mode)) return open_regular(node, path, policy);
+                                   const CachePolicy& policy, LinkRule links) {
+  if (S_ISREG(status.st_mode)) return open_regular(node, path, policy, links);
   const FileStamp stamp = FileStamp::of(status);
-  FileEntry entry = entry_of(stamp);
+  FileEntry entry = stamp.entry();
   if (policy.enabled) {
-    keep(node, path, stamp, entry, policy);
+    keep(node, path, stamp, entry, policy, links);
   } else if (node != nullptr) {
     erase(*node);
   }
@@ -206,19 +242,14 @@ Result<FileEntry> FileLookup::load(Node* node, std::string_view path, const stru
 }
 
 Result<FileEntry> FileLookup::open_regular(Node* node, std::string_view path,
-                                           const CachePolicy& policy) {
-  // O_NONBLOCK: should the name have become a FIFO meanwhile, opening it must not wait for a
-  // writer.
-  int fd;
-  do {
-    fd = ::open(path.data(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-  } while (fd < 0 && errno == EINTR);
-  if (fd < 0) return failed(node, path, errno, policy);
+                                           const CachePolicy& policy, LinkRule links) {
+  const int fd = open_path(path, links, kOpenToRead);
+  if (fd < 0) return failed(node, path, -fd, policy, links);
   FileRef file = FileRef::adopt(fd);
   struct stat before;
-  if (::fstat(fd, &before) != 0) return failed(node, path, errno, policy);
+  if (::fstat(fd, &before) != 0) return failed(node, path, errno, policy, links);
   const FileStamp stamp = FileStamp::of(before);
-  FileEntry entry = entry_of(stamp);
+  FileEntry entry = stamp.entry();
   if (entry.kind != FileEntry::Kind::kRegular) {
     if (node != nullptr) erase(*node);
     return entry;
@@ -228,9 +259,10 @@ Result<FileEntry> FileLookup::open_regular(Node* node, std::string_view path,
   if (entry.size != 0 && !entry.content) entry.file = std::move(file);
   // A small file that couldn't be read at once is served from its descriptor this time; that warms
   // the page cache, and the next request tries again.
-  const bool keepable = small ? entry.content && settled(stamp) : true;
+  // open_file_cache's owner trusts even what was written a moment ago, though no longer than that.
+  const bool keepable = small ? entry.content && (settled(stamp) || policy.enabled) : true;
   if (keepable) {
-    keep(node, path, stamp, entry, policy);
+    keep(node, path, stamp, entry, policy, links);
   } else if (node != nullptr) {
     erase(*node);
   }
@@ -245,7 +277,8 @@ bool FileLookup::settled(const FileStamp& stamp) const {
 
 // Replaces node (nullptr: there is none yet) by what was found out. nullptr if nothing is kept.
 FileLookup::Node* FileLookup::keep(Node* node, std::string_view path, const FileStamp& stamp,
-                                   const FileEntry& entry, const CachePolicy& policy) {
+                                   const FileEntry& entry, const CachePolicy& policy,
+                                   LinkRule links) {
   const std::uint64_t uses = node == nullptr ? 1 : node->uses;
   if (node != nullptr) erase(*node);
   bool with_descriptor = static_cast<bool>(entry.file);
@@ -256,7 +289,7 @@ FileLookup::Node* FileLookup::keep(Node* node, std::string_view path, const File
   }
   Class node_class = with_descriptor ? Class::kDescriptor : Class::kContent;
   if (policy.enabled) node_class = Class::kManaged;
-  Node& fresh = insert(path, node_class, policy);
+  Node& fresh = insert(path, node_class, policy, links);
   fresh.stamp = stamp;
   fresh.entry = entry;
   fresh.uses = uses;
@@ -267,6 +300,7 @@ FileLookup::Node* FileLookup::keep(Node* node, std::string_view path, const File
     fresh.entry.file = FileRef();
   }
   if (entry.content) {
+    fresh.settled = settled(stamp);
     fresh.charge += entry.content->capacity();
     charged_ += entry.content->capacity();
     shrink(fresh);
@@ -275,7 +309,7 @@ FileLookup::Node* FileLookup::keep(Node* node, std::string_view path, const File
 }
 
 FileLookup::Node& FileLookup::insert(std::string_view path, Class node_class,
-                                     const CachePolicy& policy) {
+                                     const CachePolicy& policy, LinkRule links) {
   while (nodes_.size() >= limits_.entries) erase(*oldest(nullptr));
   if (node_class == Class::kManaged) {
     while (managed_ != 0 && managed_ >= policy.entries_max) erase(list(Class::kManaged).front());
@@ -287,6 +321,7 @@ FileLookup::Node& FileLookup::insert(std::string_view path, Class node_class,
   std::memcpy(node.text.get(), path.data(), path.size());
   node.path = {node.text.get(), path.size()};
   node.node_class = node_class;
+  node.links = links;
   node.charge = kNodeBytes + path.size();
   node.checked_ms = node.loaded_ms = node.used_ms = clock_.now_ms();
   node.inactive_ms = policy.enabled ? policy.inactive_ms : 0;

@@ -181,6 +181,41 @@ bool set_errors(const Setting& s) {
   return conf::read_flag(s, 0, policy_field<&CachePolicy::errors>(s));
 }
 
+// on | off | if_not_owner [from=part]; nginx takes the words in either order.
+bool set_disable_symlinks(const Setting& s) {
+  auto& settings = *static_cast<Settings*>(s.settings);
+  settings.links = Links::kFollow;
+  settings.links_from = {};
+  bool given = false, from = false;
+  for (std::size_t i = 0; i < s.words().size(); ++i) {
+    const std::string_view word = s.word(i);
+    if (word.starts_with("from=")) {
+      if (word.size() == 5) {
+        return s.fail(i, "no path must be specified in \"{}\" parameter", word);
+      }
+      if (from) return s.fail(i, "duplicate parameter \"{}\"", word);
+      from = true;
+      if (!expr::compile_program(s, i, word.substr(5), settings.links_from)) return false;
+      continue;
+    }
+    if (given || (word != "on" && word != "off" && word != "if_not_owner")) {
+      return s.fail(i, "invalid parameter \"{}\"", word);
+    }
+    given = true;
+    settings.links = word == "on"    ? Links::kNever
+                     : word == "off" ? Links::kFollow
+                                     : Links::kSameOwner;
+  }
+  if (!given) {
+    return s.fail(Setting::kWholeDirective,
+                  "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter");
+  }
+  if (from && settings.links == Links::kFollow) {
+    return s.fail(Setting::kWholeDirective, "\"from=\" cannot be used with \"off\" parameter");
+  }
+  return true;
+}
+
 constexpr conf::Directive kDirectives[] = {
     {.name = "alias",
      .contexts = Context::kLocation,
@@ -194,6 +229,15 @@ constexpr conf::Directive kDirectives[] = {
      .set = conf::set_text<&Settings::default_type>,
      .default_value = "text/plain",
      .doc = "The media type of files whose extension types does not name."},
+    {.name = "disable_symlinks",
+     .contexts = conf::kHttpServerLocation,
+     .arity = conf::between(1, 2),
+     .syntax = "off | on | if_not_owner [from=part]",
+     .set = set_disable_symlinks,
+     .default_value = "off",
+     .doc = "Refuses files whose path holds a symbolic link (403); with if_not_owner only if link "
+            "and target have different owners. from: the beginning of the path that is not "
+            "checked; may contain variables."},
     {.name = "open_file_cache",
      .contexts = conf::kHttpServerLocation,
      .arity = conf::between(1, 2),

@@ -1,29 +1,9 @@
 #include "corehttpd/base/json.h"
 
+#include "corehttpd/base/text.h"
+
 namespace corehttpd {
 namespace {
-
-// Length of the well-formed UTF-8 sequence at the start of text; 0 if it is none (RFC 3629).
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  const auto tail = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return tail(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    if (!tail(1) || !tail(2)) return 0;
-    if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f)) return 0;
-    return 3;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    if (!tail(1) || !tail(2) || !tail(3)) return 0;
-    if ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
-    return 4;
-  }
-  return 0;
-}
 
 // The escape of an ASCII character that needs one, in buffer where it has to be made; else empty.
 std::string_view ascii_escape(unsigned char c, char (&buffer)[6]) {
@@ -64,7 +44,7 @@ void append_json(std::string& out, std::string_view value, std::size_t bytes_max
     value.remove_prefix(run);
     bytes_max -= run;
     if (value.empty()) return;
-    std::size_t length = utf8_length(value);
+    std::size_t length = text::utf8_length(value);
     std::string_view piece = length == 0 ? "\xef\xbf\xbd" : value.substr(0, length);
     if (length == 1) {
       const std::string_view escaped =

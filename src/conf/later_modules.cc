@@ -69,8 +69,7 @@ constexpr LaterGroup kGroups[] = {
     // What answers.
     {kLater, kHSL, "Waits for directory listings.",
      "autoindex autoindex_exact_size autoindex_format autoindex_localtime"},
-    {kLater, kL, "Waits for random index files.", "random_index"},
-    {kLater, kL, "Waits for media files seen by time.", "flv mp4 hls f4f empty_gif"},
+    {kLater, kL, "Waits for media files seen by time.", "flv mp4 hls f4f"},
     {kLater, kHSL, "Waits for media files seen by time.",
      "mp4_buffer_size mp4_max_buffer_size mp4_limit_rate mp4_limit_rate_after mp4_start_key_frame "
      "hls_buffers hls_forward_args hls_fragment hls_mp4_buffer_size hls_mp4_max_buffer_size "

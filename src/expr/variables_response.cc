@@ -1,6 +1,7 @@
 // What is answered.
 #include "corehttpd/base/text.h"
 #include "corehttpd/conf/values.h"
+#include "corehttpd/http/trailers.h"
 #include "expr/variables.h"
 
 namespace corehttpd::expr {
@@ -73,10 +74,15 @@ Value sent_field(http::Exchange& exchange, std::string_view name) {
   return field_by_variable_name(exchange.arena(), exchange.response().fields, name, ", ");
 }
 
-Value sent_trailer(http::Exchange&, std::string_view) { return std::nullopt; }
+Value sent_trailer(http::Exchange& exchange, std::string_view name) {
+  const auto* sent = exchange.find_state<http::SentTrailers>();
+  if (sent == nullptr) return std::nullopt;
+  return field_by_variable_name(exchange.arena(), *sent->list, name, ", ");
+}
 
 Value status(http::Exchange& exchange, std::string_view) {
-  return formatted(exchange, "{:03}", exchange.response().status);
+  const std::uint16_t error = exchange.error_status();
+  return formatted(exchange, "{:03}", error != 0 ? error : exchange.response().status);
 }
 
 }  // namespace get

@@ -73,7 +73,8 @@ StepOutcome send_built_in(Exchange& exchange, std::uint16_t status) {
   const std::uint16_t sent = status_on_the_wire(status);
   exchange.set_error_status(sent);
   response.status = sent;
-  if (http::never_has_body(sent) || sent < 300) {
+  // There is nothing to say about a number that nobody knows.
+  if (http::never_has_body(sent) || sent < 300 || http::reason_phrase(sent).empty()) {
     exchange.respond(nullptr);
     return StepOutcome::answered();
   }

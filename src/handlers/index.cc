@@ -1,7 +1,7 @@
 // The index directive.
 #include <cerrno>
 
-#include "corehttpd/assets/file_lookup.h"
+#include "corehttpd/assets/file_access.h"
 #include "corehttpd/assets/path.h"
 #include "corehttpd/assets/settings.h"
 #include "corehttpd/conf/values.h"
@@ -17,7 +17,7 @@ using http::Method;
 using http::StepOutcome;
 
 StepOutcome path_failed(Exchange& exchange, std::string_view path, int error) {
-  if (error == EACCES) {
+  if (error == EACCES || error == ELOOP) {
     exchange.log(LogLevel::kError, error, "\"{}\" is forbidden", path);
     return StepOutcome::fail(403);
   }
@@ -30,14 +30,17 @@ StepOutcome path_failed(Exchange& exchange, std::string_view path, int error) {
 // When an index file is missing, its directory decides: a missing directory is 404, not 403. The
 // log names the file, as nginx's does.
 StepOutcome check_directory(Exchange& exchange, std::string_view path, std::string_view file,
-                            const assets::CachePolicy& policy) {
+                            bool& directory_checked) {
   // Without its slash the name of a file is told apart from the name of nothing.
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   const std::string_view directory = exchange.arena().copy(path);
-  const auto entry = exchange.services().files->probe(directory, policy);
+  const auto asked = assets::ask(exchange, directory, assets::Need::kKind);
+  if (!asked.answer) return asked.wait;
+  directory_checked = true;
+  const auto& entry = *asked.answer;
   if (!entry) {
     const int error = entry.error().detail;
-    if (entry.error().code == Code::kNotFound || error == EACCES) {
+    if (entry.error().code == Code::kNotFound || error == EACCES || error == ELOOP) {
       return path_failed(exchange, file, error);
     }
     exchange.log(LogLevel::kCrit, error, "stat() \"{}\" failed", directory);
@@ -78,15 +81,16 @@ class Index final : public http::Step {
   static StepOutcome try_file(Exchange& exchange, std::string_view directory, std::string_view name,
                               bool& directory_checked) {
     Arena& arena = exchange.arena();
-    const assets::CachePolicy& policy = exchange.settings<assets::Settings>().open_files;
     const std::string_view path = arena.concat(directory, name);
-    const auto entry = exchange.services().files->probe(path, policy);
+    const auto asked = assets::ask(exchange, path, assets::Need::kKind);
+    if (!asked.answer) return asked.wait;
+    const auto& entry = *asked.answer;
     if (entry) {
       exchange.redirect(arena.concat(exchange.uri(), name), exchange.args());
       return StepOutcome::redirect();
     }
     const int error = entry.error().detail;
-    if (error == ENOTDIR || error == ENAMETOOLONG || error == EACCES) {
+    if (error == ENOTDIR || error == ENAMETOOLONG || error == EACCES || error == ELOOP) {
       return path_failed(exchange, path, error);
     }
     if (error != ENOENT) {
@@ -94,8 +98,7 @@ class Index final : public http::Step {
       return StepOutcome::fail(500);
     }
     if (directory_checked) return StepOutcome::proceed();
-    directory_checked = true;
-    return check_directory(exchange, directory, path, policy);
+    return check_directory(exchange, directory, path, directory_checked);
   }
 };
 

@@ -34,8 +34,12 @@ class Interpreter {
 
   // True: the directives are over and outcome() says how. Nested by "if" only, which does not nest.
   bool run(const Script& script) {
-    for (const Instruction& instruction : script.instructions) {
-      if (run_one(instruction)) return true;
+    for (std::size_t i = take_pause(script); i < script.instructions.size(); ++i) {
+      if (run_one(script.instructions[i])) return true;
+      if (outcome_.kind == http::StepOutcome::Kind::kContinue) continue;
+      // An "if" asks for a file that isn't known yet: the step runs again and goes on from here.
+      exchange_.state<Paused>() = {&script, i, uri_changed_};
+      return true;
     }
     return false;
   }
@@ -50,6 +54,21 @@ class Interpreter {
   http::StepOutcome server_outcome() const { return outcome_; }
 
  private:
+  struct Paused {
+    const Script* script = nullptr;
+    std::size_t instruction = 0;
+    bool uri_changed = false;
+  };
+  // Where to begin.
+  std::size_t take_pause(const Script& script) {
+    auto* paused = exchange_.find_state<Paused>();
+    if (paused == nullptr || paused->script != &script) return 0;
+    paused->script = nullptr;
+    uri_changed_ = paused->uri_changed;
+    return paused->instruction;
+  }
+
+  // True: the directives are over. False with an outcome: the instruction is to be run once more.
   bool run_one(const Instruction& instruction) {
     switch (instruction.kind) {
       case Instruction::Kind::kSet: {
@@ -68,7 +87,12 @@ class Interpreter {
         return run_rewrite(*instruction.rewrite);
       case Instruction::Kind::kIf: {
         const If& branch = *instruction.branch;
-        if (!holds(branch.condition, exchange_)) return false;
+        const Verdict verdict = judge(branch.condition, exchange_);
+        if (verdict.wait.kind != http::StepOutcome::Kind::kContinue) {
+          outcome_ = verdict.wait;
+          return false;
+        }
+        if (!verdict.holds) return false;
         if (branch.location != nullptr) exchange_.enter_inner_location(*branch.location);
         return run(*branch.body);
       }
@@ -90,6 +114,7 @@ class Interpreter {
       exchange_.reset(Error{Code::kCancelled, Party::kSelf, kCloseConnection, "return 444"});
       return http::StepOutcome::answered();
     }
+    exchange_.response().status = answer.status;  // For $status in the text.
     const std::string_view text = answer.text.evaluate(exchange_);
     if (is_redirect(answer.status)) return redirect(answer.status, text);
     if (answer.status >= 400 && !answer.has_text) return http::StepOutcome::fail(answer.status);

@@ -85,6 +85,11 @@ struct Settings {
 
 // Reads the words of "if".
 bool read_condition(const conf::Setting& setting, Condition& out);
-bool holds(const Condition& condition, http::Exchange& exchange);
+struct Verdict {
+  bool holds = false;
+  // kSuspend or kFail: the file system has yet to answer (or can't be asked), holds means nothing.
+  http::StepOutcome wait;
+};
+Verdict judge(const Condition& condition, http::Exchange& exchange);
 
 }  // namespace corehttpd::handlers::rewrite

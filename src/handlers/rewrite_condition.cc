@@ -1,8 +1,7 @@
 // Conditions of "if", in nginx's grammar: a variable alone, compared or matched, or a file test.
-#include <sys/stat.h>
-
 #include <vector>
 
+#include "corehttpd/assets/file_access.h"
 #include "handlers/rewrite.h"
 
 namespace corehttpd::handlers::rewrite {
@@ -87,20 +86,23 @@ bool read_file_test(std::string_view text, Condition& out) {
   }
 }
 
-// The name is looked up in the kernel's caches nearly always; static files cost the same call.
-bool test_file(const Condition& condition, http::Exchange& exchange) {
+// A relative path is looked up where the worker stands, as nginx does it.
+Verdict test_file(const Condition& condition, http::Exchange& exchange) {
   const std::string_view path = exchange.arena().copy(condition.left.evaluate(exchange));
-  struct stat status;
-  if (path.empty() || ::stat(path.data(), &status) != 0) return false;
+  if (path.empty() || path.find('\0') != std::string_view::npos) return {};
+  const auto asked = assets::ask(exchange, path, assets::Need::kKind);
+  if (!asked.answer) return {false, asked.wait};
+  const auto& entry = *asked.answer;
+  if (!entry) return {};
   switch (condition.test) {
     case Condition::Test::kFile:
-      return S_ISREG(status.st_mode);
+      return {entry->kind == assets::FileEntry::Kind::kRegular, {}};
     case Condition::Test::kDirectory:
-      return S_ISDIR(status.st_mode);
+      return {entry->kind == assets::FileEntry::Kind::kDirectory, {}};
     case Condition::Test::kExecutable:
-      return (status.st_mode & S_IXUSR) != 0;
+      return {entry->executable, {}};
     default:
-      return true;
+      return {true, {}};
   }
 }
 
@@ -117,7 +119,7 @@ bool read_condition(const conf::Setting& s, Condition& out) {
   return s.fail_text(first.word, fmt::format("invalid condition \"{}\"", first.text), kForms);
 }
 
-bool holds(const Condition& condition, http::Exchange& exchange) {
+Verdict judge(const Condition& condition, http::Exchange& exchange) {
   bool result = false;
   switch (condition.test) {
     case Condition::Test::kTrue: {
@@ -131,11 +133,14 @@ bool holds(const Condition& condition, http::Exchange& exchange) {
     case Condition::Test::kMatch:
       result = condition.regex->match(exchange, condition.left.evaluate(exchange));
       break;
-    default:
-      result = test_file(condition, exchange);
+    default: {
+      const Verdict verdict = test_file(condition, exchange);
+      if (verdict.wait.kind != http::StepOutcome::Kind::kContinue) return verdict;
+      result = verdict.holds;
       break;
+    }
   }
-  return result != condition.negated;
+  return {result != condition.negated, {}};
 }
 
 }  // namespace corehttpd::handlers::rewrite

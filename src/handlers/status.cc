@@ -4,6 +4,7 @@
 
 #include "corehttpd/conf/values.h"
 #include "corehttpd/http/exchange.h"
+#include "corehttpd/http/location_reset.h"
 #include "corehttpd/http/memory_source.h"
 
 namespace corehttpd::handlers {
@@ -17,7 +18,14 @@ struct StatusSettings {
   bool enabled = false;
 };
 
+// A nested location answers in its own way.
+void reset_status(conf::Compiler& compiler, conf::Scope& location) {
+  if (!location.view().get<StatusSettings>().enabled) return;
+  compiler.settings<StatusSettings>(location).enabled = false;
+}
+
 bool set_status(const conf::Setting& s) {
+  http::LocationResets::add(s.compiler, reset_status);
   static_cast<StatusSettings*>(s.settings)->enabled = true;
   return true;
 }

@@ -1,5 +1,5 @@
 // The try_files directive.
-#include "corehttpd/assets/file_lookup.h"
+#include "corehttpd/assets/file_access.h"
 #include "corehttpd/assets/path.h"
 #include "corehttpd/assets/settings.h"
 #include "corehttpd/conf/compiler.h"
@@ -28,7 +28,11 @@ class TryFiles final : public http::Step {
       if (alias && !candidate.name.is_literal() && name.starts_with(assets_settings.alias_name)) {
         name.remove_prefix(assets_settings.alias_bytes);
       }
-      if (exists(exchange, exchange.arena().concat(root, name), candidate.directory)) {
+      const std::string_view path = exchange.arena().concat(root, name);
+      if (path.empty() || path.find('\0') != std::string_view::npos) continue;
+      const auto asked = assets::ask(exchange, path, assets::Need::kKind);
+      if (!asked.answer) return asked.wait;
+      if (exists(exchange, path, *asked.answer, candidate.directory)) {
         use(exchange, name, candidate.directory);
         return StepOutcome::proceed();
       }
@@ -45,10 +49,8 @@ class TryFiles final : public http::Step {
   }
 
  private:
-  static bool exists(Exchange& exchange, std::string_view path, bool directory) {
-    if (path.empty() || path.find('\0') != std::string_view::npos) return false;
-    const auto entry =
-        exchange.services().files->probe(path, exchange.settings<assets::Settings>().open_files);
+  static bool exists(Exchange& exchange, std::string_view path,
+                     const Result<assets::FileEntry>& entry, bool directory) {
     if (entry) return (entry->kind == assets::FileEntry::Kind::kDirectory) == directory;
     if (entry.error().code != Code::kNotFound) {
       exchange.log(LogLevel::kCrit, entry.error().detail, "stat() \"{}\" failed", path);

@@ -75,7 +75,10 @@ void Exchange::start() {
   }
   uri_ = *uri;
   args_ = request_.query;
-  if (request_.method == Method::kTrace || request_.method == Method::kConnect) return fail(405);
+  if (request_.method == Method::kTrace || request_.method == Method::kConnect) {
+    response_.close_connection = true;  // What follows may have been meant for somebody else.
+    return fail(405);
+  }
   enter_site();
 }
 
@@ -193,6 +196,11 @@ void Exchange::proceed(StepOutcome outcome) {
       case StepOutcome::Kind::kSuspend:
         suspended_ = true;
         return;
+      case StepOutcome::Kind::kRepeat:
+        CORE_CHECK(step_ > 0);
+        --step_;
+        outcome = next_step();
+        break;
       case StepOutcome::Kind::kRelocate:
         outcome = count_uri_change() ? begin_location() : StepOutcome::fail(500);
         break;

@@ -19,20 +19,23 @@ std::optional<std::uint64_t> parse_position(std::string_view digits) {
   return text::parse_decimal(digits).value_or(UINT64_MAX);
 }
 
-enum class Verdict : std::uint8_t { kWrong, kUnsatisfiable, kRange };
+enum class Verdict : std::uint8_t { kUnreadable, kWrong, kUnsatisfiable, kRange };
 
-// One range-spec: "first-", "first-last" or "-suffix".
+// One range-spec: "first-", "first-last" or "-suffix". Blanks around a number are nginx's leniency.
 Verdict parse_spec(std::string_view spec, std::uint64_t length, ByteRange& range) {
   const std::size_t dash = spec.find('-');
-  if (dash == std::string_view::npos) return Verdict::kWrong;
-  const auto first = parse_position(spec.substr(0, dash));
-  const auto last = parse_position(spec.substr(dash + 1));
-  if (dash == 0) {
-    if (!last) return Verdict::kWrong;
+  if (dash == std::string_view::npos) return Verdict::kUnreadable;
+  const std::string_view before = text::trim(spec.substr(0, dash));
+  const std::string_view after = text::trim(spec.substr(dash + 1));
+  const auto first = parse_position(before);
+  const auto last = parse_position(after);
+  if ((!first && !before.empty()) || (!last && !after.empty()) || (!first && !last)) {
+    return Verdict::kUnreadable;
+  }
+  if (!first) {
     range = {length - std::min(*last, length), length};
   } else {
-    if (!first || (!last && dash + 1 != spec.size()) || (last && *last < *first))
-      return Verdict::kWrong;
+    if (last && *last < *first) return Verdict::kWrong;
     range = {*first, last && *last < length ? *last + 1 : length};
   }
   return range.first < range.end ? Verdict::kRange : Verdict::kUnsatisfiable;
@@ -44,16 +47,23 @@ constexpr std::uint64_t parts_added(std::size_t before) {
   return before == 0 ? 0 : before == 1 ? 2 : 1;
 }
 
-bool overlap(std::span<const ByteRange> ranges, Arena& arena) {
-  if (ranges.size() < 2) return false;
+// Ranges that overlap become one (RFC 9110 §14.2), and then all stand in ascending order; those
+// that merely touch stay apart. Without an overlap the client's order is kept.
+std::span<const ByteRange> coalesce(std::span<const ByteRange> ranges, Arena& arena) {
+  if (ranges.size() < 2) return ranges;
   auto sorted = arena.make_array<ByteRange>(ranges.size());
   std::copy(ranges.begin(), ranges.end(), sorted.begin());
   std::sort(sorted.begin(), sorted.end(),
             [](const ByteRange& a, const ByteRange& b) { return a.first < b.first; });
+  std::size_t last = 0;
   for (std::size_t i = 1; i < sorted.size(); ++i) {
-    if (sorted[i].first < sorted[i - 1].end) return true;
+    if (sorted[i].first < sorted[last].end) {
+      sorted[last].end = std::max(sorted[last].end, sorted[i].end);
+    } else {
+      sorted[++last] = sorted[i];
+    }
   }
-  return false;
+  return last + 1 == ranges.size() ? ranges : sorted.first(last + 1);
 }
 
 }  // namespace
@@ -73,6 +83,8 @@ RangeSet parse_ranges(Arena& arena, std::string_view value, std::uint64_t length
     if (++specs > max_ranges) return {};
     ByteRange range;
     switch (parse_spec(spec, length, range)) {
+      case Verdict::kUnreadable:
+        return {RangeSet::Kind::kUnsatisfiable, {}};
       case Verdict::kWrong:
         return {};
       case Verdict::kUnsatisfiable:
@@ -90,8 +102,7 @@ RangeSet parse_ranges(Arena& arena, std::string_view value, std::uint64_t length
   }
   if (specs == 0) return {};
   if (ranges.empty()) return {RangeSet::Kind::kUnsatisfiable, {}};
-  if (overlap(ranges, arena)) return {};
-  return {RangeSet::Kind::kSome, ranges};
+  return {RangeSet::Kind::kSome, coalesce(ranges, arena)};
 }
 
 std::string_view content_range(Arena& arena, const ByteRange& range, std::uint64_t length) {

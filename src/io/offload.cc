@@ -1,9 +1,18 @@
 #include "io/offload.h"
 
 #include <signal.h>
+#include <time.h>
+
+#include <cerrno>
 
 namespace corehttpd::io {
 namespace {
+
+// How long the destructor waits for calls that may never return.
+constexpr long kGraceNs = 200'000'000;
+// The tasks make system calls and format a little; the default of eight megabytes would count
+// against limits on address space.
+constexpr std::size_t kStackBytes = 512 * 1024;
 
 class Lock {
  public:
@@ -18,74 +27,114 @@ class Lock {
 
 }  // namespace
 
-Offload::~Offload() {
-  {
-    Lock lock(mutex_);
-    stopping_ = true;
-    pthread_cond_broadcast(&queued_changed_);
-  }
-  for (std::size_t i = 0; i < threads_started_; ++i) pthread_join(threads_[i], nullptr);
-  pthread_cond_destroy(&queued_changed_);
-  pthread_mutex_destroy(&mutex_);
+Offload::Offload(void (*wake)(void*), void* context, Limits limits)
+    : limits_(limits), shared_(new Shared) {
+  shared_->wake = wake;
+  shared_->context = context;
 }
 
-bool Offload::start_threads() {
+Offload::~Offload() {
+  {
+    Lock lock(shared_->mutex);
+    shared_->stopping = true;
+    pthread_cond_broadcast(&shared_->changed);
+  }
+  if (!wait_for_threads()) return;  // What the stuck ones still use is theirs.
+  pthread_cond_destroy(&shared_->changed);
+  pthread_cond_destroy(&shared_->ended);
+  pthread_mutex_destroy(&shared_->mutex);
+  delete shared_;
+}
+
+// True when none is left.
+bool Offload::wait_for_threads() {
+  timespec end{};
+  ::clock_gettime(CLOCK_REALTIME, &end);
+  end.tv_nsec += kGraceNs;
+  if (end.tv_nsec >= 1'000'000'000) {
+    end.tv_nsec -= 1'000'000'000;
+    ++end.tv_sec;
+  }
+  Lock lock(shared_->mutex);
+  while (shared_->threads != 0) {
+    if (limits_.patient) {
+      pthread_cond_wait(&shared_->ended, &shared_->mutex);
+    } else if (pthread_cond_timedwait(&shared_->ended, &shared_->mutex, &end) == ETIMEDOUT) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Under the mutex.
+bool Offload::start_thread() {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
   // Signals belong to the worker's own thread: its handlers wake the loop, and a blocking call here
   // must not be interrupted.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  while (threads_started_ < kThreads) {
-    if (pthread_create(&threads_[threads_started_], nullptr, thread_main, this) != 0) break;
-    ++threads_started_;
-  }
+  pthread_t thread;
+  const bool started = pthread_create(&thread, &attributes, thread_main, shared_) == 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return threads_started_ != 0;
+  pthread_attr_destroy(&attributes);
+  if (started) ++shared_->threads;
+  return started;
 }
 
 bool Offload::submit(OffloadTask& task) {
   if (under_way_ >= kTasksMax) return false;
-  // One thread instead of two is enough; none at all (a limit on threads) is tried again by the
-  // next task.
-  if (threads_started_ == 0 && !start_threads()) return false;
+  Lock lock(shared_->mutex);
+  const bool all_busy = shared_->queued.count() >= shared_->idle;
+  if (all_busy && shared_->threads < limits_.threads && !start_thread()) {
+    // Fewer threads are enough; none at all (a limit on threads) is tried again by the next task.
+    if (shared_->threads == 0) return false;
+  }
   ++under_way_;
-  Lock lock(mutex_);
-  queued_.push_back(task);
-  pthread_cond_signal(&queued_changed_);
+  shared_->queued.push_back(task);
+  pthread_cond_signal(&shared_->changed);
   return true;
 }
 
 void Offload::take_done(List<OffloadTask, ReadyTag>& finished) {
   List<OffloadTask, ReadyTag> taken;
   {
-    Lock lock(mutex_);
-    taken.splice_back(done_);
+    Lock lock(shared_->mutex);
+    taken.splice_back(shared_->done);
   }
   under_way_ -= taken.count();
   finished.splice_back(taken);
 }
 
-void* Offload::thread_main(void* self) {
-  static_cast<Offload*>(self)->work();
+void* Offload::thread_main(void* shared) {
+  work(*static_cast<Shared*>(shared));
   return nullptr;
 }
 
-void Offload::work() {
+// Leaves with the mutex's last use: the destructor frees what is shared once no thread is counted.
+void Offload::work(Shared& shared) {
+  Lock lock(shared.mutex);
   while (true) {
-    OffloadTask* task = nullptr;
-    {
-      Lock lock(mutex_);
-      while (queued_.empty() && !stopping_) pthread_cond_wait(&queued_changed_, &mutex_);
-      if (stopping_) return;
-      task = queued_.pop_front();
+    ++shared.idle;
+    while (shared.queued.empty() && !shared.stopping) {
+      pthread_cond_wait(&shared.changed, &shared.mutex);
     }
+    --shared.idle;
+    if (shared.stopping) break;
+    OffloadTask* task = shared.queued.pop_front();
+    pthread_mutex_unlock(&shared.mutex);
     task->run();
-    {
-      Lock lock(mutex_);
-      done_.push_back(*task);
-    }
-    wake_(context_);
+    pthread_mutex_lock(&shared.mutex);
+    if (shared.stopping) break;
+    shared.done.push_back(*task);
+    // Under the mutex, so that the loop is still there.
+    shared.wake(shared.context);
   }
+  --shared.threads;
+  pthread_cond_signal(&shared.ended);
 }
 
 }  // namespace corehttpd::io

@@ -17,7 +17,9 @@ RingLoop::RingLoop(const RingOptions& options)
       wheel_(clock_.now_ms()),
       scratch_(new std::byte[kScratchBytes]),
       sink_(new std::byte[kScratchBytes]),
-      offload_([](void* self) { static_cast<RingLoop*>(self)->wake(); }, this) {}
+      offload_([](void* self) { static_cast<RingLoop*>(self)->wake(); }, this),
+      file_work_([](void* self) { static_cast<RingLoop*>(self)->wake(); }, this,
+                 {.threads = kFileThreadsMax, .patient = false}) {}
 
 RingLoop::~RingLoop() {
   // The kernel lets go of what is still armed by itself, though not at once: a worker that ends
@@ -85,10 +87,12 @@ void RingLoop::on_wake() {
   arm_wake();
   List<OffloadTask, ReadyTag> finished;
   offload_.take_done(finished);
+  file_work_.take_done(finished);
   while (OffloadTask* task = finished.pop_front()) task->done();
 }
 
 bool RingLoop::offload(OffloadTask& task) { return offload_.submit(task); }
+bool RingLoop::offload_file_work(OffloadTask& task) { return file_work_.submit(task); }
 
 void RingLoop::schedule(Timer& timer, Milliseconds after_ms) {
   wheel_.schedule(timer, clock_.now_ms() + std::max<Milliseconds>(after_ms, 0));

@@ -63,6 +63,7 @@ class RingLoop final : public Loop {
   void schedule(Timer& timer, Milliseconds after_ms) override;
   void cancel(Timer& timer) override { wheel_.cancel(timer); }
   bool offload(OffloadTask& task) override;
+  bool offload_file_work(OffloadTask& task) override;
   void run_once() override;
   void wake() override;
 
@@ -151,6 +152,7 @@ class RingLoop final : public Loop {
   // nothing else may be put here.
   std::unique_ptr<std::byte[]> sink_;
   Offload offload_;
+  Offload file_work_;
 };
 
 }  // namespace corehttpd::io

@@ -45,8 +45,12 @@ std::span<const http::StepFactory> step_factories() {
     list.push_back(access::kAccessFactory);
     list.push_back(handlers::try_files());
     list.push_back({http::Phase::kContent, handlers::make_status_step});
+    list.push_back(handlers::empty_gif());
     list.push_back(handlers::fastcgi_step());
+    list.push_back(handlers::random_index());
     list.push_back(handlers::index());
+    list.push_back(handlers::autoindex());
+    list.push_back(handlers::precompressed());
     list.push_back(handlers::static_file());
     return list;
   }();
@@ -87,6 +91,10 @@ std::span<const conf::Module* const> modules() {
       &handlers::error_page_module(),
       &handlers::try_files_module(),
       &handlers::index_module(),
+      &handlers::random_index_module(),
+      &handlers::empty_gif_module(),
+      &handlers::autoindex_module(),
+      &handlers::precompressed_module(),
       &handlers::fastcgi_module(),
       &handlers::status_module(),
       &handlers::access_log_module(),

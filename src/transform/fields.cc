@@ -6,6 +6,7 @@
 #include "corehttpd/base/text.h"
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/conf/values.h"
+#include "corehttpd/http/trailers.h"
 #include "corehttpd/transform/transforms.h"
 #include "transform/expires.h"
 #include "transform/trailer_source.h"
@@ -70,23 +71,22 @@ class Fields final : public http::Transform {
         apply_expires(exchange, settings.expires);
       }
     }
-    for (const auto& field : settings.fields) {
+    settings.fields.for_each(exchange.settings_view(), [&](const FieldsSettings::Added& field) {
       if (listed || field.always) add_field(exchange, field);
-    }
+    });
     return add_trailers(exchange, settings.trailers, !listed, body);
   }
 
  private:
-  static http::BodySource* add_trailers(Exchange& exchange,
-                                        std::span<const FieldsSettings::Added> trailers,
+  static http::BodySource* add_trailers(Exchange& exchange, const FieldsSettings::List& list,
                                         bool only_always, http::BodySource* body) {
     if (body == nullptr) return body;
-    const bool any = std::any_of(trailers.begin(), trailers.end(),
-                                 [&](const auto& t) { return t.always || !only_always; });
-    if (!any) return body;
-    // A body of known length has no place for trailers in HTTP/1.1; without it, it gets chunks.
-    exchange.response().content_length.reset();
-    return exchange.arena().make<TrailerSource>(exchange, *body, trailers, only_always);
+    ArenaVector<const FieldsSettings::Added*> trailers;
+    list.for_each(exchange.settings_view(), [&](const FieldsSettings::Added& trailer) {
+      if (trailer.always || !only_always) trailers.push_back(exchange.arena(), &trailer);
+    });
+    if (trailers.empty() || !http::make_room_for_trailers(exchange)) return body;
+    return exchange.arena().make<TrailerSource>(exchange, *body, trailers);
   }
 };
 
@@ -107,18 +107,30 @@ bool read_added(const Setting& s, FieldsSettings::Added& out) {
   return expr::compile_program(s, 1, s.word(1), out.value);
 }
 
-void append(const Setting& s, std::span<const FieldsSettings::Added>& list,
-            const FieldsSettings::Added& added) {
-  const std::size_t kept = s.first_here ? 0 : list.size();
-  const auto fresh = s.arena().make_array<FieldsSettings::Added>(kept + 1);
-  std::copy_n(list.begin(), kept, fresh.begin());
-  fresh[kept] = added;
-  list = fresh;
+// The first directive of a block that says something about list: what the list has been until now
+// is what the block inherits.
+void enter_block(const Setting& s, FieldsSettings::List& list) {
+  const conf::SettingsView here = s.scope.view();
+  if (list.owner == here) return;
+  const conf::SettingsView around =
+      s.scope.parent == nullptr ? conf::SettingsView() : s.scope.parent->view();
+  ArenaVector<FieldsSettings::Added> inherited;
+  list.for_each(around, [&](const auto& added) { inherited.push_back(s.arena(), added); });
+  list.outer = inherited;
+  list.own = {};
+  list.given = false;
+  list.owner = here;
+}
+
+void append(const Setting& s, FieldsSettings::List& list, const FieldsSettings::Added& added) {
+  const auto fresh = s.arena().make_array<FieldsSettings::Added>(list.own.size() + 1);
+  std::copy(list.own.begin(), list.own.end(), fresh.begin());
+  fresh.back() = added;
+  list.own = fresh;
 }
 
 // The first add_header of a block hides all that it would have inherited.
 struct Hiding {
-  std::span<const FieldsSettings::Added> inherited;
   const conf::Scope* scope;
   conf::Position at;
   std::size_t width;
@@ -127,20 +139,22 @@ struct Hidings {
   std::vector<Hiding> list;
 };
 
-void remember_hidden(const Setting& s, std::span<const FieldsSettings::Added> inherited) {
-  if (!s.first_here || inherited.empty()) return;
+void remember_hidden(const Setting& s) {
+  if (!s.first_here) return;
   s.compiler.object_or_make<Hidings>().list.push_back(
-      {inherited, &s.scope, s.node.name.at, s.node.name.text.size()});
+      {&s.scope, s.node.name.at, s.node.name.text.size()});
 }
 
 void warn_of_hidden(conf::Compiler& compiler) {
   for (const Hiding& hiding : compiler.object_or_make<Hidings>().list) {
+    const auto& fields = hiding.scope->view().get<FieldsSettings>().fields;
+    // With add_header_inherit whoever wrote it knows.
+    if (fields.inherit != FieldsSettings::Inherit::kOn) continue;
     std::string hidden;
-    for (const auto& outer : hiding.inherited) {
-      const auto own = hiding.scope->view().get<FieldsSettings>().fields;
-      const bool repeated = std::any_of(own.begin(), own.end(), [&](const auto& added) {
-        return text::equals_ignore_case(added.name, outer.name);
-      });
+    for (const auto& outer : fields.outer) {
+      const bool repeated = std::any_of(
+          fields.own.begin(), fields.own.end(),
+          [&](const auto& added) { return text::equals_ignore_case(added.name, outer.name); });
       if (repeated) continue;
       hidden.append(hidden.empty() ? "\"" : ", \"").append(outer.name).append("\"");
     }
@@ -148,7 +162,9 @@ void warn_of_hidden(conf::Compiler& compiler) {
     compiler.diagnostics().add(
         conf::Severity::kWarning, hiding.at,
         fmt::format("\"add_header\" here hides what the outer block adds: {}", hidden),
-        "a block inherits fields only if it adds none of its own; repeat them here", hiding.width);
+        "a block inherits fields only if it adds none of its own; repeat them here, or use "
+        "add_header_inherit merge",
+        hiding.width);
   }
   compiler.object_or_make<Hidings>().list = {};
 }
@@ -163,11 +179,12 @@ bool is_framing(FieldName id) {
 bool set_add_header(const Setting& s) {
   auto& settings = *static_cast<FieldsSettings*>(s.settings);
   FieldsSettings::Added added;
-  remember_hidden(s, settings.fields);
+  remember_hidden(s);
   if (!read_added(s, added)) return false;
+  enter_block(s, settings.fields);
+  settings.fields.given = true;
   if (is_framing(added.id)) {
     s.warn(0, "\"{}\" belongs to the protocol and is not added", added.name);
-    if (s.first_here) settings.fields = {};
     return true;
   }
   if (added.id == FieldName::kContentType) {
@@ -186,7 +203,23 @@ bool set_add_trailer(const Setting& s) {
       added.id == FieldName::kSetCookie) {
     return s.fail(0, "\"{}\" cannot be a trailer field", added.name);  // RFC 9110 §6.5.1.
   }
+  enter_block(s, settings.trailers);
+  settings.trailers.given = true;
   append(s, settings.trailers, added);
+  return true;
+}
+
+template <FieldsSettings::List FieldsSettings::*List>
+bool set_inherit(const Setting& s) {
+  using Inherit = FieldsSettings::Inherit;
+  auto& list = static_cast<FieldsSettings*>(s.settings)->*List;
+  const std::string_view word = s.word(0);
+  if (word != "on" && word != "off" && word != "merge") {
+    return conf::fail_choice(s, 0, "on, off, merge");
+  }
+  // Of the defaults' own scope there is nothing to inherit.
+  enter_block(s, list);
+  list.inherit = word == "on" ? Inherit::kOn : word == "off" ? Inherit::kOff : Inherit::kMerge;
   return true;
 }
 
@@ -216,7 +249,15 @@ constexpr conf::Directive kDirectives[] = {
      .set = set_add_header,
      .inherit = conf::Inherit::kList,
      .doc = "Adds a field to responses with status 200, 201, 204, 206, 301, 302, 303, 304, 307 or "
-            "308, with always to all. Inherited only by blocks that have none of their own."},
+            "308, with always to all. Inherited only by blocks that have none of their own, unless "
+            "add_header_inherit says otherwise."},
+    {.name = "add_header_inherit",
+     .contexts = kEverywhere,
+     .syntax = "on | off | merge",
+     .set = set_inherit<&FieldsSettings::fields>,
+     .default_value = "on",
+     .doc = "What a block has of the fields around it: on, all if it has no add_header of its own; "
+            "off, none; merge, all behind its own. Holds for the blocks within as well."},
     {.name = "add_trailer",
      .contexts = kEverywhere,
      .arity = conf::between(2, 3),
@@ -225,6 +266,12 @@ constexpr conf::Directive kDirectives[] = {
      .inherit = conf::Inherit::kList,
      .doc = "Adds a field to the end of responses; statuses as for add_header. Such a response has "
             "no Content-Length."},
+    {.name = "add_trailer_inherit",
+     .contexts = kEverywhere,
+     .syntax = "on | off | merge",
+     .set = set_inherit<&FieldsSettings::trailers>,
+     .default_value = "on",
+     .doc = "The same as add_header_inherit, of add_trailer."},
     {.name = "expires",
      .contexts = kEverywhere,
      .arity = conf::between(1, 2),
@@ -247,10 +294,10 @@ const http::FieldList* TrailerSource::trailers() {
       list_.add(exchange_.arena(), field.id, field.name, field.value);
     }
   }
-  for (const auto& trailer : trailers_) {
-    if (only_always_ && !trailer.always) continue;
-    const auto value = safe_value(exchange_.arena(), trailer.value.evaluate(exchange_));
-    if (!value.empty()) list_.add(exchange_.arena(), trailer.id, trailer.name, value);
+  exchange_.state<http::SentTrailers>().list = &list_;
+  for (const FieldsSettings::Added* trailer : trailers_) {
+    const auto value = safe_value(exchange_.arena(), trailer->value.evaluate(exchange_));
+    if (!value.empty()) list_.add(exchange_.arena(), trailer->id, trailer->name, value);
   }
   return list_.empty() ? nullptr : &list_;
 }

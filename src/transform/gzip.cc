@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "corehttpd/base/text.h"
-#include "corehttpd/expr/regex.h"
 #include "corehttpd/http/exchange.h"
+#include "corehttpd/http/negotiation.h"
 #include "transform/gzip_source.h"
 #include "transform/gzip_variant.h"
 
@@ -38,63 +38,10 @@ bool is_compressible(const GzipSettings& settings, const http::ResponseHead& hea
   return !head.content_type.empty() && type_matches(settings, head.content_type);
 }
 
-bool is_msie6(std::string_view agent) {
-  const std::size_t at = agent.find("MSIE ");
-  if (at == std::string_view::npos || at + 6 >= agent.size() || agent[at + 6] != '.') return false;
-  const char major = agent[at + 5];
-  if (major == '4' || major == '5') return true;
-  return major == '6' && agent.find("SV1", at) == std::string_view::npos;
-}
-
-bool is_disabled_for(const GzipSettings& settings, std::string_view agent) {
-  if (agent.empty()) return false;
-  if (settings.disable_msie6 && is_msie6(agent)) return true;
-  return std::any_of(settings.disable.begin(), settings.disable.end(),
-                     [agent](const expr::Regex* regex) { return regex->test(agent); });
-}
-
-bool has_expired(Exchange& exchange, std::string_view expires) {
-  const std::int64_t at = parse_http_date(expires);
-  // What is no date has expired (RFC 9111 §5.3): "0" is a common way to say so.
-  if (at < 0) return true;
-  const http::ResponseHead& head = exchange.response();
-  const std::int64_t date = parse_http_date(head.fields.value(FieldName::kDate));
-  return at < (date >= 0 ? date : exchange.services().clock.wall_seconds());
-}
-
-// Each of gzip_proxied's words names a reason why a proxy will not keep the response for others.
-bool allowed_through_proxy(const GzipSettings& settings, Exchange& exchange) {
-  const std::uint16_t wanted = settings.proxied;
-  const http::ResponseHead& head = exchange.response();
-  const auto is_set = [wanted](std::uint16_t bit) { return (wanted & bit) != 0; };
-  if (is_set(GzipSettings::kAny)) return true;
-  if (is_set(GzipSettings::kAuth) &&
-      exchange.request().fields.find(FieldName::kAuthorization) != nullptr) {
-    return true;
-  }
-  if (is_set(GzipSettings::kExpired)) {
-    const http::Field* expires = head.fields.find(FieldName::kExpires);
-    if (expires != nullptr && has_expired(exchange, expires->value)) return true;
-  }
-  for (const http::Field& field : head.fields) {
-    if (field.id != FieldName::kCacheControl) continue;
-    if (is_set(GzipSettings::kNoCache) && text::list_contains(field.value, "no-cache")) return true;
-    if (is_set(GzipSettings::kNoStore) && text::list_contains(field.value, "no-store")) return true;
-    if (is_set(GzipSettings::kPrivate) && text::list_contains(field.value, "private")) return true;
-  }
-  if (is_set(GzipSettings::kNoLastModified) && head.last_modified < 0) return true;
-  return is_set(GzipSettings::kNoEtag) && head.etag.empty();
-}
-
-bool client_wants_it(const GzipSettings& settings, Exchange& exchange) {
-  const http::RequestHead& request = exchange.request();
-  const std::string_view accepted =
-      request.fields.joined(exchange.arena(), FieldName::kAcceptEncoding, ", ");
-  const auto version_min = settings.http10 ? http::Version::k10 : http::Version::k11;
-  if (!accepts_gzip(accepted) || request.version < version_min) return false;
-  if (is_disabled_for(settings, request.fields.value(FieldName::kUserAgent))) return false;
-  return request.fields.find(FieldName::kVia) == nullptr ||
-         allowed_through_proxy(settings, exchange);
+bool client_wants_it(Exchange& exchange) {
+  return accepts_gzip(exchange.request().fields.joined(exchange.arena(), FieldName::kAcceptEncoding,
+                                                       ", ")) &&
+         assets::may_be_compressed_for(exchange);
 }
 
 // Compressed bytes are not the bytes that a strong validator promises, so it becomes a weak one.
@@ -116,7 +63,7 @@ class Gzip final : public http::Transform {
     // A part of a page is compressed with the page.
     if (exchange.is_subrequest() || !is_compressible(settings, head)) return body;
     head.vary_accept_encoding |= settings.vary;
-    if (!client_wants_it(settings, exchange)) return body;
+    if (!client_wants_it(exchange)) return body;
     // A HEAD tells what a GET would (RFC 9110 §9.3.2); another response without a body stays as it
     // is.
     if (body == nullptr && exchange.request().method != http::Method::kHead) return body;
@@ -136,52 +83,19 @@ class Gzip final : public http::Transform {
 
 constexpr Gzip kGzip;
 
-// q of "gzip;q=0.5" in thousandths; a malformed weight counts as none given (RFC 9110 §12.4.2).
-int weight_of(std::string_view parameters) {
-  while (!parameters.empty()) {
-    const std::size_t end = std::min(parameters.find(';'), parameters.size());
-    const std::string_view parameter = text::trim(parameters.substr(0, end));
-    parameters.remove_prefix(std::min(end + 1, parameters.size()));
-    if (parameter.size() < 3 || text::lower(parameter[0]) != 'q' || parameter[1] != '=') continue;
-    const std::string_view value = parameter.substr(2);
-    if (value[0] != '0') return 1000;
-    int thousandths = 0;
-    for (std::size_t i = 2, scale = 100; i < value.size() && scale > 0; ++i, scale /= 10) {
-      if (text::is_digit(value[i])) thousandths += (value[i] - '0') * static_cast<int>(scale);
-    }
-    return thousandths;
-  }
-  return 1000;
-}
-
 }  // namespace
 
 bool accepts_gzip(std::string_view accept_encoding) {
-  constexpr int kNotListed = -1;
-  int gzip = kNotListed, any = kNotListed, identity = kNotListed;
-  std::string_view element;
-  while (text::next_list_element(accept_encoding, element)) {
-    const std::size_t end = std::min(element.find(';'), element.size());
-    const std::string_view coding = text::trim(element.substr(0, end));
-    const int weight = weight_of(element.substr(std::min(end + 1, element.size())));
-    // x-gzip is the same (RFC 9110 §8.4.1.3).
-    if (text::equals_ignore_case(coding, "gzip") || text::equals_ignore_case(coding, "x-gzip")) {
-      gzip = std::max(gzip, weight);
-    } else if (coding == "*") {
-      any = weight;
-    } else if (text::equals_ignore_case(coding, "identity")) {
-      identity = weight;
-    }
-  }
-  const int weight = gzip != kNotListed ? gzip : any;
-  return weight > 0 && weight >= identity;
+  const http::AcceptedCodings accepted(accept_encoding);
+  const int weight = accepted.weight("gzip");
+  return weight > 0 && weight >= accepted.identity_weight();
 }
 
 void describe_variant(Exchange& exchange) {
   const auto& settings = exchange.settings<GzipSettings>();
   if (exchange.is_subrequest() || !is_compressible(settings, exchange.response())) return;
   exchange.response().vary_accept_encoding |= settings.vary;
-  if (client_wants_it(settings, exchange)) weaken_etag(exchange);
+  if (client_wants_it(exchange)) weaken_etag(exchange);
 }
 
 const http::Transform& gzip() { return kGzip; }

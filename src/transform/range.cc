@@ -106,7 +106,8 @@ class Range final : public http::Transform {
   http::BodySource* apply(Exchange& exchange, http::BodySource* body) const override {
     http::ResponseHead& head = exchange.response();
     const std::uint64_t ranges_max = exchange.settings<http::CoreSettings>().max_ranges;
-    if (head.status != 200 || !head.accept_ranges || !head.content_length || ranges_max == 0 ||
+    if (ranges_max == 0) head.accept_ranges = false;
+    if (head.status != 200 || !head.accept_ranges || !head.content_length ||
         exchange.is_subrequest() || exchange.refused()) {
       return body;
     }

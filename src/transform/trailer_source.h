@@ -9,10 +9,10 @@ namespace corehttpd::transform {
 // The values are evaluated when the body has ended: they may tell how it went.
 class TrailerSource final : public http::BodySource {
  public:
-  // trailers: of the configuration.
+  // trailers: in the exchange's arena.
   TrailerSource(http::Exchange& exchange, http::BodySource& inner,
-                std::span<const FieldsSettings::Added> trailers, bool only_always)
-      : exchange_(exchange), inner_(inner), trailers_(trailers), only_always_(only_always) {}
+                std::span<const FieldsSettings::Added* const> trailers)
+      : exchange_(exchange), inner_(inner), trailers_(trailers) {}
   Result<http::ReadOutcome> read(std::span<Segment> out, std::size_t bytes_max,
                                  http::Forms forms) override {
     return inner_.read(out, bytes_max, forms);
@@ -26,8 +26,7 @@ class TrailerSource final : public http::BodySource {
  private:
   http::Exchange& exchange_;
   http::BodySource& inner_;
-  std::span<const FieldsSettings::Added> trailers_;
-  bool only_always_;
+  std::span<const FieldsSettings::Added* const> trailers_;
   http::FieldList list_;
 };
 

@@ -468,6 +468,10 @@ http {{
         out = subprocess.run(['ps', '-o', 'pid=', '--ppid', str(self.process.pid)], capture_output=True, text=True).stdout
         return [int(p) for p in out.split()]
 
+    def worker(self):
+        """A worker's process: the sockets listen before the first one has been forked."""
+        return wait_until(self.workers_pids, 'a worker')[0]
+
     def reload(self):
         """HUP; returns when the new generation's workers are there and the old ones are gone or draining."""
         before = set(self.workers_pids())

@@ -132,7 +132,7 @@ def test_many_names_need_few_descriptors(server, protocol):
         client.request(f'/?n={n}', host=f'h{n}')
     wait_until(lambda: sum(path.stat().st_size > 0 for path in logs.iterdir()) == 300, 'all files')
     if ROOT:
-        pid = s.workers_pids()[0]
+        pid = s.worker()
 
         def open_logs():
             names = [os.readlink(f'/proc/{pid}/fd/{fd}') for fd in os.listdir(f'/proc/{pid}/fd')]

@@ -183,7 +183,7 @@ def test_refused(directory, text, words):
 
 @pytest.mark.parametrize('line', [
     'limit_req zone=x;', 'limit_conn x 1;', 'ssl_ocsp on;', 'valid_referers none;', 'secure_link $arg_x;',
-    'disable_symlinks on;', 'auth_jwt x;',
+    'auth_jwt x;',
 ])
 def test_guards_that_do_not_work_yet_are_errors(directory, line):
     """Nothing is ever served because a guard was skipped."""

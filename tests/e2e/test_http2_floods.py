@@ -109,5 +109,5 @@ def test_a_client_that_reads_nothing(server):
         raw.headers(2 * i + 1, get_fields('/big.bin'))
     assert Raw(s).works(1)
     assert s.get('/text').status == 200
-    with open(f'/proc/{s.workers_pids()[0]}/statm') as file:
+    with open(f'/proc/{s.worker()}/statm') as file:
         assert int(file.read().split()[1]) * 4096 < 300 << 20

@@ -303,7 +303,7 @@ def test_one_file_for_many_sites_is_one_descriptor(server):
     for i in range(20):
         s.get('/', host=f's{i}')
     lines(s, 20)
-    worker = s.workers_pids()[0]
+    worker = s.worker()
     if os.geteuid() == 0:
         links = [os.readlink(f'/proc/{worker}/fd/{fd}') for fd in os.listdir(f'/proc/{worker}/fd')]
         assert links.count(str(s.directory / 'own.log')) == 1

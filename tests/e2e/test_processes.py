@@ -301,7 +301,7 @@ def test_counters_are_kept_over_reloads(server):
     after = counts()
     assert after[0] > before[0] and after[1] > before[1] and after[2] == before[2] + 1
     wait_until(lambda: len(s.workers_pids()) == 1, 'the old worker to end')
-    os.kill(s.workers_pids()[0], signal.SIGKILL)
+    os.kill(s.worker(), signal.SIGKILL)
     s.may_crash = True
     # The kernel takes a killed worker's accept down some milliseconds later: what it accepts until then is lost with it.
     s.wait_log('exited on signal 9')
@@ -313,7 +313,7 @@ def test_counters_are_kept_over_reloads(server):
 def test_killed_worker_is_replaced(server, protocol):
     s = server(SITE % 'a', workers=2)
     s.may_crash = True
-    victim = s.workers_pids()[0]
+    victim = s.worker()
     os.kill(victim, signal.SIGKILL)
     s.wait_log(rf'\[alert\].*worker process {victim} exited on signal 9')
     wait_until(lambda: len(s.workers_pids()) == 2 and victim not in s.workers_pids(), 'a new worker')
@@ -471,7 +471,7 @@ def test_titles(server):
         with open(f'/proc/{pid}/cmdline', 'rb') as file:
             return file.read().rstrip(b'\0').decode()
     assert title(s.process.pid).startswith('corehttpd: master process')
-    wait_until(lambda: title(s.workers_pids()[0]) == 'corehttpd: worker process', 'the title')
+    wait_until(lambda: title(s.worker()) == 'corehttpd: worker process', 'the title')
 
 
 @pytest.mark.parametrize('sig', [signal.SIGTERM, signal.SIGQUIT])
@@ -502,7 +502,7 @@ def test_workers_run_as_the_user(server, line, user, group):
     s = server(SITE % 'a', main=line)
     uid, gid = pwd.getpwnam(user).pw_uid, grp.getgrnam(group).gr_gid
     assert s.get('/who').body == b'a'
-    ids = ids_of(s.workers_pids()[0])
+    ids = ids_of(s.worker())
     assert ids['Uid'] == [uid] * 4 and ids['Gid'] == [gid] * 4
     assert 0 not in ids['Groups']
     assert ids_of(s.process.pid)['Uid'] == [0] * 4
@@ -615,9 +615,9 @@ def limits(pid):
 
 def test_core_files_are_off_unless_asked_for(server):
     s = server(SITE % 'a')
-    assert limits(s.workers_pids()[0])['Max core file size'] == ['0', '0']
+    assert limits(s.worker())['Max core file size'] == ['0', '0']
     t = server(SITE % 'a', main='worker_rlimit_core 64k;')
-    assert limits(t.workers_pids()[0])['Max core file size'] == ['65536', '65536']
+    assert limits(t.worker())['Max core file size'] == ['65536', '65536']
 
 
 def test_repeated_crashes_back_off(server):
@@ -636,7 +636,7 @@ def test_repeated_crashes_back_off(server):
 def test_workers_are_confined(server):
     """no_new_privs and a system call filter; off when asked for."""
     def state(s):
-        with open(f'/proc/{s.workers_pids()[0]}/status') as file:
+        with open(f'/proc/{s.worker()}/status') as file:
             fields = dict(line.rstrip('\n').split(':\t', 1) for line in file if ':\t' in line)
         return fields['NoNewPrivs'], fields['Seccomp']
     s = server(SITE % 'a')

@@ -212,7 +212,7 @@ def test_status_as_text(server):
     done = subprocess.run(s.command('--status'), capture_output=True, text=True, timeout=DEADLINE)
     assert done.returncode == 0
     assert re.search(rf'^corehttpd/\S+, master process {s.process.pid}, up ', done.stdout)
-    assert re.search(rf'^generation 1: serving since .*, 1 worker: {s.workers_pids()[0]}$', done.stdout, re.M)
+    assert re.search(rf'^generation 1: serving since .*, 1 worker: {s.worker()}$', done.stdout, re.M)
     assert 'last reload: none\n' in done.stdout and 'sites degraded: none\n' in done.stdout
     assert re.search(r'^libraries:.* libnghttp2\.so\.\d', done.stdout, re.M)
     assert (s.directory / 'pid.sock').stat().st_mode & 0o777 == 0o600

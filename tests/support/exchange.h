@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -169,6 +170,9 @@ struct TestServices {
   // Exchanges only pass the loop on: tests of what needs one use the simulated loop instead.
   alignas(std::max_align_t) std::byte no_loop[64] = {};
   http::Services services;
+  // A step of the loop for a request that waits for something; false when there is nothing to wait
+  // for. Set by those who have a loop.
+  std::function<bool()> idle;
 
   explicit TestServices(const http::SiteSelector& sites,
                         std::span<const http::Transform* const> transforms = {})
@@ -216,8 +220,11 @@ class TestRequest {
   }
   // Turns of the loop until nothing is posted any more.
   void turns() {
-    for (int i = 0; i < 100 && services_.turn.run(); ++i) {
-    }
+    do {
+      for (int i = 0; i < 100 && services_.turn.run(); ++i) {
+      }
+    } while (exchange_ && !exchange_->finished() && transport.heads == 0 && services_.idle &&
+             services_.idle());
   }
   void finish() {
     if (exchange_ && !exchange_->finished()) {

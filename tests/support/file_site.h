@@ -5,6 +5,8 @@
 //   TestRequest request(site.services(), "GET", "/a.txt");
 #pragma once
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -127,9 +129,20 @@ class FileSite {
     services_.emplace(loop_, sites_, transforms_);
     files.emplace(services_->clock);
     services_->services.files = &*files;
+    services_->idle = [this] {
+      if (loop_.outstanding() == 0) return false;
+      loop_.run_once();
+      return true;
+    };
+    // Names of this file system that are in the kernel's caches, as those of fresh files are, need
+    // no thread.
+    struct stat status;
+    if (::stat(directory.path().c_str(), &status) == 0) {
+      files->mark_near(directory.path(), status.st_dev);
+    }
   }
   TestServices& services() { return *services_; }
-  io::Loop& loop() { return loop_; }
+  io::SimLoop& loop() { return loop_; }
   // Moves both clocks, so that files written a moment ago count as settled.
   void advance(Milliseconds by_ms) {
     Clock& clock = services_->clock;

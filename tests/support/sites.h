@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "corehttpd/assets/file_lookup.h"
 #include "corehttpd/assets/settings.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/expr/program.h"
@@ -19,6 +20,7 @@
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/location_reset.h"
 #include "corehttpd/http/memory_source.h"
+#include "corehttpd/io/sim_loop.h"
 #include "corehttpd/route/tree.h"
 #include "support/compile.h"
 #include "support/exchange.h"
@@ -107,13 +109,22 @@ inline std::span<const conf::Module* const> site_modules() {
 
 struct TestSites {
   Compiled compiled;
+  std::unique_ptr<io::SimLoop> loop = std::make_unique<io::SimLoop>(io::SimOptions());
+  std::unique_ptr<assets::FileLookup> files;
   std::unique_ptr<TestServices> services;
 
   explicit TestSites(std::string_view text)
       : compiled(compile(text, site_modules(), prepare_sites)) {
     // Without http there is no tree, and nothing to serve.
-    if (compiled && compiled.configuration->object<route::Tree>() != nullptr)
-      services = std::make_unique<TestServices>(tree());
+    if (!compiled || compiled.configuration->object<route::Tree>() == nullptr) return;
+    services = std::make_unique<TestServices>(*loop, tree());
+    files = std::make_unique<assets::FileLookup>(services->clock);
+    services->services.files = files.get();
+    services->idle = [sim = loop.get()] {
+      if (sim->outstanding() == 0) return false;
+      sim->run_once();
+      return true;
+    };
   }
   // One server with these directives.
   static TestSites server(std::string_view directives) {

@@ -28,7 +28,7 @@ CONFINED = [
 PROTOCOL_WORDS = re.compile(r'\b(h1|h2|h3)::|Version::k(09|10|11|2|3)\b|proto/')
 PROTOCOL_FREE = ['handlers/', 'transform/', 'access/', 'assets/', 'cache/', 'upstream/']
 # CGI variables and logs print the version; gzip_http_version compares it because its meaning is just that.
-PROTOCOL_ALLOWED = {'src/transform/gzip.cc', 'src/transform/gzip_conditions.cc'}
+PROTOCOL_ALLOWED = {'src/assets/gzip_policy.cc'}
 
 
 def module_of(path):

@@ -12,9 +12,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
+#include "corehttpd/assets/file_work.h"
+#include "corehttpd/assets/near_files.h"
 #include "corehttpd/assets/settings.h"
 #include "corehttpd/base/block.h"
 #include "corehttpd/base/clock.h"
@@ -25,17 +28,6 @@
 
 namespace corehttpd::assets {
 
-// Identity and version of a file: while it stays equal, so does the content.
-struct FileStamp {
-  std::uint64_t device = 0, inode = 0, size = 0;
-  std::int64_t modified_s = 0, changed_s = 0;
-  std::uint32_t modified_ns = 0, changed_ns = 0;
-  std::uint32_t mode = 0;
-
-  static FileStamp of(const struct stat& status);
-  friend bool operator==(const FileStamp&, const FileStamp&) = default;
-};
-
 struct FileEntry {
   enum class Kind : std::uint8_t {
     kRegular,
@@ -45,10 +37,24 @@ struct FileEntry {
   Kind kind = Kind::kRegular;
   std::uint64_t size = 0;
   std::int64_t modified_s = 0;  // Unix seconds.
+  bool executable = false;      // By its owner.
   // Of a regular file with content exactly one of these is set, and none after probe(). The block
   // holds the whole file in its first size bytes.
   BlockRef content;
   FileRef file;
+};
+
+// Identity and version of a file: while it stays equal, so does the content.
+struct FileStamp {
+  std::uint64_t device = 0, inode = 0, size = 0;
+  std::int64_t modified_s = 0, changed_s = 0;
+  std::uint32_t modified_ns = 0, changed_ns = 0;
+  std::uint32_t mode = 0;
+
+  static FileStamp of(const struct stat& status);
+  // Kind, size and time, with neither content nor descriptor.
+  FileEntry entry() const;
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
 class FileLookup {
@@ -77,10 +83,28 @@ class FileLookup {
   // path must be absolute and NUL-terminated past its end. Errors have the errno as detail:
   // kNotFound (ENOENT, ENOTDIR, ENAMETOOLONG) is 404, kForbidden (EACCES, ELOOP…) 403, the rest
   // 500.
-  Result<FileEntry> lookup(std::string_view path, const CachePolicy& policy);
+  // links: how the path is walked; a refused link is ELOOP. Both functions may wait for the disk
+  // unless would_wait() has just said otherwise.
+  Result<FileEntry> lookup(std::string_view path, const CachePolicy& policy, LinkRule links = {});
   // Kind, size and time only; nothing is opened. A lookup() of the same path within this turn does
   // not ask the kernel again.
-  Result<FileEntry> probe(std::string_view path, const CachePolicy& policy);
+  Result<FileEntry> probe(std::string_view path, const CachePolicy& policy, LinkRule links = {});
+
+  // False: answering takes no more than what the kernel keeps in memory, of a file system that
+  // never asks a server. Otherwise the lookup belongs into a thread (file_access.h).
+  // open: lookup() is meant, not probe().
+  bool would_wait(std::string_view path, bool open, const CachePolicy& policy, LinkRule links = {});
+  // What such a thread found out. near: path now lies in the kernel's caches, and so does whatever
+  // else of this device that would_wait() finds there. nothing: it does not exist.
+  void mark_near(std::string_view path, std::optional<std::uint64_t> device);
+  // Keeps what a thread has found on a file system that is not near, if open_file_cache says so.
+  void learn(std::string_view path, const FileStamp& stamp, const FileEntry& entry,
+             const CachePolicy& policy, LinkRule links);
+  Result<FileEntry> learn_failure(std::string_view path, int error, const CachePolicy& policy,
+                                  LinkRule links) {
+    return failed(find(path), path, error, policy, links);
+  }
+  FileWorkQueue& work() { return work_; }
 
   void drop_idle();
   std::size_t entries() const { return nodes_.size(); }
@@ -100,6 +124,7 @@ class FileLookup {
     std::size_t path_bytes = 0;  // 0: nothing remembered.
     std::int64_t turn_us = 0;
     int error = 0;
+    LinkRule links;
     struct stat status;
     char path[kPathMax];
   };
@@ -113,23 +138,25 @@ class FileLookup {
   static constexpr std::size_t kClasses = 3;
 
   Node* find(std::string_view path);
-  Node& insert(std::string_view path, Class node_class, const CachePolicy& policy);
+  Node& insert(std::string_view path, Class node_class, const CachePolicy& policy, LinkRule links);
   void erase(Node& node);
   List<Node, LruTag>& list(Class node_class) { return lru_[static_cast<std::size_t>(node_class)]; }
   Node* oldest(const Node* spared);
   void shrink(const Node& spared);
   bool free_descriptor();
-  bool trusted(const Node& node, const CachePolicy& policy) const;
+  bool trusted(const Node& node, const CachePolicy& policy, LinkRule links) const;
   bool holds(const Node& node) const;
   Result<FileEntry> answer(Node& node) const;
-  int status_of(std::string_view path, struct stat& status);
-  void remember_probe(std::string_view path, int error, const struct stat& status);
-  Result<FileEntry> failed(Node* node, std::string_view path, int error, const CachePolicy& policy);
+  int status_of(std::string_view path, LinkRule links, struct stat& status);
+  void remember_probe(std::string_view path, LinkRule links, int error, const struct stat& status);
+  Result<FileEntry> failed(Node* node, std::string_view path, int error, const CachePolicy& policy,
+                           LinkRule links);
   Result<FileEntry> load(Node* node, std::string_view path, const struct stat& status,
-                         const CachePolicy& policy);
-  Result<FileEntry> open_regular(Node* node, std::string_view path, const CachePolicy& policy);
+                         const CachePolicy& policy, LinkRule links);
+  Result<FileEntry> open_regular(Node* node, std::string_view path, const CachePolicy& policy,
+                                 LinkRule links);
   Node* keep(Node* node, std::string_view path, const FileStamp& stamp, const FileEntry& entry,
-             const CachePolicy& policy);
+             const CachePolicy& policy, LinkRule links);
   bool settled(const FileStamp& stamp) const;
 
   const Clock& clock_;
@@ -140,6 +167,8 @@ class FileLookup {
   std::size_t charged_ = 0;
   std::size_t descriptors_ = 0;
   Memo memo_;
+  NearFiles near_;
+  FileWorkQueue work_;
   io::Loop* loop_ = nullptr;
   SweepTimer timer_;
 };

@@ -25,6 +25,19 @@ struct CachePolicy {
   Milliseconds valid_ms = 60'000;     // open_file_cache_valid.
 };
 
+// disable_symlinks.
+enum class Links : std::uint8_t {
+  kFollow,     // off
+  kNever,      // on: a link anywhere in the path is refused.
+  kSameOwner,  // if_not_owner: a link is followed if what it leads to has the link's owner.
+};
+// How one path is to be walked.
+struct LinkRule {
+  Links links = Links::kFollow;
+  std::uint32_t trusted_bytes = 0;  // So much of the path's beginning is not checked (from=).
+  friend bool operator==(const LinkRule&, const LinkRule&) = default;
+};
+
 struct Settings {
   // Of alias in a regex location: the evaluated text is the whole path, the URI is not appended.
   static constexpr std::uint32_t kAliasWhole = UINT32_MAX;
@@ -46,6 +59,8 @@ struct Settings {
   const MimeTypes* types = nullptr;  // nullptr: the built-in html, gif and jpg, as nginx has them.
 
   CachePolicy open_files;
+  Links links = Links::kFollow;
+  expr::Program links_from;  // Empty: the whole path is checked.
 };
 
 const conf::Module& module();

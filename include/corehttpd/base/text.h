@@ -28,6 +28,8 @@ std::optional<std::uint64_t> parse_decimal(std::string_view text);
 // Next element of a comma-separated list, trimmed, with the comma consumed; quoted strings are kept
 // whole. False at the end.
 bool next_list_element(std::string_view& rest, std::string_view& element);
+// Bytes of the valid UTF-8 sequence (RFC 3629) that text begins with; 0 if it begins with none.
+std::size_t utf8_length(std::string_view text);
 // Edit distance, cut off at limit: for "did you mean".
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit);
 

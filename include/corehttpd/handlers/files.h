@@ -34,6 +34,33 @@ const conf::Module& try_files_module();
 // Precontent phase: sets the URI to the first candidate that exists, else redirects.
 http::StepFactory try_files();
 
+const conf::Module& autoindex_module();
+// Content phase, after index: lists directories where the directive is on.
+http::StepFactory autoindex();
+
+const conf::Module& random_index_module();
+// Content phase, before index: a directory's URI is redirected internally to any file in it.
+http::StepFactory random_index();
+
+const conf::Module& empty_gif_module();
+// Content phase, instead of files: one transparent pixel.
+http::StepFactory empty_gif();
+
+struct PrecompressedSettings {
+  enum class Use : std::uint8_t {
+    kOff,
+    kOn,      // If the client accepts the coding.
+    kAlways,  // Whether it does or not.
+    kUnset,   // As gzip_static says, though its "always" then counts as "on".
+  };
+  Use gzip = Use::kOff;
+  Use brotli = Use::kUnset;
+  Use zstd = Use::kUnset;
+};
+const conf::Module& precompressed_module();
+// Content phase, before static files: a ".gz", ".br" or ".zst" that lies beside the file.
+http::StepFactory precompressed();
+
 // Content phase, the last of all: the file that root or alias name, or 404, 403, 405, and 301 for
 // directories without their slash.
 http::StepFactory static_file();

@@ -24,6 +24,7 @@ struct StepOutcome {
                 // server's rewrite phase on.
     kFail,      // Answer with status, through error_page.
     kSuspend,   // Exchange::resume() will be called.
+    kRepeat,    // To resume() only: the step that suspended runs once more.
   };
   Kind kind = Kind::kContinue;
   std::uint16_t status = 0;
@@ -35,12 +36,13 @@ struct StepOutcome {
   static constexpr StepOutcome redirect() { return {Kind::kRedirect, 0}; }
   static constexpr StepOutcome fail(std::uint16_t status) { return {Kind::kFail, status}; }
   static constexpr StepOutcome suspend() { return {Kind::kSuspend, 0}; }
+  static constexpr StepOutcome repeat() { return {Kind::kRepeat, 0}; }
 };
 
 class Step {
  public:
-  // After kSuspend the exchange goes on with the outcome given to resume(); run() is not called a
-  // second time.
+  // After kSuspend the exchange goes on with the outcome given to resume(); run() is called a
+  // second time only if that is kRepeat: for steps that merely wait until something is known.
   virtual StepOutcome run(Exchange& exchange) const = 0;
 
  protected:

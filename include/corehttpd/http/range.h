@@ -18,11 +18,10 @@ struct ByteRange {
 
 struct RangeSet {
   enum class Kind : std::uint8_t {
-    kWhole,  // Answer as if there were no Range: another unit, not readable, too many, overlapping,
-             // or no gain.
+    kWhole,  // Answer as if there were no Range: another unit, upside down, too many, or no gain.
     kUnsatisfiable,  // 416 with "Content-Range: bytes */length".
-    kSome,  // 206: ranges holds one (Content-Range) or more (multipart/byteranges), in the order of
-            // the request.
+    kSome,  // 206: ranges holds one (Content-Range) or more (multipart/byteranges), none of which
+            // overlap, in the order of the request or ascending.
   };
   Kind kind = Kind::kWhole;
   std::span<const ByteRange> ranges;
@@ -34,8 +33,9 @@ struct RangeSet {
 inline constexpr std::uint64_t kPartOverhead = 80;
 
 // value: of the Range field. length: of the representation in bytes. max_ranges as the directive
-// has it: 0 turns ranges off. Ranges live in arena. A syntactically wrong field is ignored (§14.2
-// allows it); last positions past the end are clamped.
+// has it: 0 turns ranges off. Ranges live in arena. Of wrong fields, which §14.2 lets a server
+// ignore or reject, what isn't a range at all is unsatisfiable, as nginx has it; one that ends
+// before it begins is ignored. Last positions past the end are clamped.
 RangeSet parse_ranges(Arena& arena, std::string_view value, std::uint64_t length,
                       std::uint64_t max_ranges);
 

@@ -133,7 +133,7 @@ class Timer : public ListHook<TimerTag> {
   Milliseconds filed_ms_ = 0;  // The time under which the wheel has filed it: at or before due_ms_.
 };
 
-// Work for the two Offload threads: run() there, then done() on the loop. Nothing of the worker may
+// Work for the Offload threads: run() there, then done() on the loop. Nothing of the worker may
 // be touched in run(). Must stay alive until done(); it cannot be cancelled.
 class OffloadTask : public ListHook<ReadyTag> {
  public:
@@ -189,6 +189,11 @@ class Loop {
   virtual void cancel(Timer& timer) = 0;
   // False when the bounded queue is full: the caller answers 503 or does without.
   virtual bool offload(OffloadTask& task) = 0;
+  // The same for calls on files, which last as long as a disk or a file server pleases: threads of
+  // their own, up to kFileThreadsMax, so that neither what computes nor each other's disks wait for
+  // them. Tasks still running when the loop is destroyed are left to the end of the process.
+  static constexpr std::size_t kFileThreadsMax = 32;
+  virtual bool offload_file_work(OffloadTask& task) { return offload(task); }
 
   // One submit-and-wait, the completions (up to a budget), the timers, the turn queue.
   virtual void run_once() = 0;

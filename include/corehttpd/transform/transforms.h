@@ -25,7 +25,8 @@ const http::Transform& range();
 const http::Transform& fields();
 const conf::Module& fields_module();
 
-// charset: names the character set in the Content-Type of charset_types.
+// charset: names the character set in the Content-Type of charset_types, and turns bodies into it
+// where source_charset and a charset_map say how.
 const http::Transform& charset();
 const conf::Module& charset_module();
 
@@ -49,15 +50,43 @@ struct FieldsSettings {
     expr::Program value;
     bool always = false;  // Whatever the status; else only for nginx's list of them.
   };
-  std::span<const Added> fields;
-  std::span<const Added> trailers;
+  // add_header_inherit, add_trailer_inherit.
+  enum class Inherit : std::uint8_t {
+    kOn,     // A block with some of its own has only those.
+    kOff,    // A block has only its own.
+    kMerge,  // A block's own come first, then what it inherits.
+  };
+  // Of add_header or add_trailer.
+  struct List {
+    std::span<const Added> own;    // Of the innermost block with a directive of these.
+    std::span<const Added> outer;  // What that block would have had without it.
+    bool given = false;            // own was, if only with what is not added.
+    Inherit inherit = Inherit::kOn;
+    conf::SettingsView owner;  // That block.
+
+    // Calls use(added) for each that holds in the block of here.
+    template <class F>
+    void for_each(const conf::SettingsView& here, F&& use) const {
+      if (inherit == Inherit::kOff && owner != here) return;
+      for (const Added& added : own) use(added);
+      if (inherit == Inherit::kOff || (given && inherit == Inherit::kOn)) return;
+      for (const Added& added : outer) use(added);
+    }
+  };
+  List fields;
+  List trailers;
   Expires expires;
   expr::Program expires_program;  // Not empty: evaluated per response instead of expires.
   bool expires_modified = false;  // "modified" was given before it.
 };
 
+struct CharsetMap;
+
 struct CharsetSettings {
-  expr::Program name;  // Empty: off.
+  expr::Program name;              // Empty: off.
+  expr::Program source;            // source_charset; empty: bodies are in the set of name already.
+  bool override_backends = false;  // override_charset: what a backend named is turned as well.
+  std::span<const CharsetMap* const> maps;
   std::span<const std::string_view> types;
   bool all_types = false;  // "*".
 };

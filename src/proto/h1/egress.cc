@@ -42,6 +42,13 @@ void Connection::on_send_complete(int result) {
   }
   if (result == 0) {
     // Only a file can run dry; the promised length can't be kept.
+    for (const Segment& segment : requests_.front().output.segments()) {
+      if (segment.in_memory()) continue;
+      requests_.front().exchange.log(LogLevel::kAlert, 0,
+                                     "file was truncated at {} bytes while it was sent",
+                                     segment.file_offset());
+      break;
+    }
     return lose(Error{Code::kSystem, Party::kSelf, 0, "file was truncated while it was sent"});
   }
   send_progress_ = true;

@@ -144,6 +144,7 @@ void Connection::start_request(std::string_view head, const HeadLimits& limits) 
   request.body.done = parsed.framing == BodyFraming::kNone;
   request.body.left = into.content_length.value_or(0);
   request.body.continue_due = into.expects_continue && !request.body.done;
+  set_activity(http::Counters::Activity::kWriting);  // stub_status counts who asks for it, too.
   request.exchange.start();
 }
 

@@ -34,6 +34,33 @@ TEST(StaticFile, ServesWithNginxsValidators) {
   EXPECT_EQ(request.transport.last_modified, 0x5f000000);
 }
 
+// What nobody has asked for yet isn't in the kernel's caches: its lookup must not hold up the loop.
+TEST(StaticFile, UnknownNamesAreLookedUpInAThread) {
+  FileSite site = make_site("root $DIR; open_file_cache off;");
+  TestRequest request(site.services(), "GET", "/never/asked/for");
+  request.exchange().start();
+  EXPECT_EQ(request.transport.heads, 0);
+  EXPECT_EQ(site.loop().outstanding(), 1u);
+  request.turns();
+  EXPECT_EQ(request.transport.status, 404);
+  // The next one has its answer from the caches.
+  TestRequest again(site.services(), "GET", "/never/asked/for");
+  again.exchange().start();
+  EXPECT_EQ(again.transport.status, 404);
+}
+
+TEST(StaticFile, AClientMayLeaveWhileItsFileIsLookedUp) {
+  FileSite site = make_site("root $DIR;");
+  {
+    TestRequest request(site.services(), "GET", "/never/asked/for");
+    request.exchange().start();
+    EXPECT_EQ(site.loop().outstanding(), 1u);
+    request.exchange().on_transport_lost(Error{Code::kReset, Party::kClient, 0, "test"});
+  }
+  site.loop().run_until_blocked();
+  EXPECT_EQ(site.loop().outstanding(), 0u);
+}
+
 TEST(StaticFile, EtagCanBeTurnedOff) {
   FileSite site = make_site("root $DIR; etag off;");
   site.directory.write("a.html", "hello");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "transform/expires.h"
 #include "transform/trailer_source.h"
@@ -40,6 +41,52 @@ TEST(AddHeader, ABlockOfItsOwnHidesTheOuterOnes) {
   plain.run();
   EXPECT_EQ(plain.transport.field("X-A"), "a");
   EXPECT_EQ(plain.transport.field("X-C"), "c");
+}
+
+// "a,b": the values of X.
+std::string values_of_x(FileSite& site, std::string_view path) {
+  TestRequest request(site.services(), "GET", path);
+  request.run();
+  std::string all;
+  for (const auto& [name, value] : request.transport.fields) {
+    if (name == "X") all.append(all.empty() ? "" : ",").append(value);
+  }
+  return all;
+}
+
+TEST(AddHeader, InheritanceCanBeMergedOrCutOff) {
+  FileSite site = make_site(
+      "add_header X outer; add_header X outer2;"
+      "location /merge/ { add_header X own; add_header_inherit merge; }"
+      "location /cut/ { add_header_inherit off; add_header X own; }"
+      "location /none/ { add_header_inherit off; }"
+      "location /on/ { add_header_inherit on; add_header X own; }");
+  for (const char* name : {"f", "merge/f", "cut/f", "none/f", "on/f"}) {
+    site.directory.write(name, "x");
+  }
+  EXPECT_EQ(values_of_x(site, "/f"), "outer,outer2");
+  EXPECT_EQ(values_of_x(site, "/merge/f"), "own,outer,outer2");
+  EXPECT_EQ(values_of_x(site, "/cut/f"), "own");
+  EXPECT_EQ(values_of_x(site, "/none/f"), "");
+  EXPECT_EQ(values_of_x(site, "/on/f"), "own");
+}
+
+TEST(AddHeader, TheRuleOfInheritanceIsInherited) {
+  // The rule itself holds in all blocks within, whichever of the two directives comes first.
+  FileSite merging = make_site(
+      "add_header_inherit merge; add_header X outer;"
+      "location /a/ { add_header X a; } location /plain/ { default_type x/y; }");
+  FileSite cutting = make_site(
+      "add_header X outer; add_header_inherit off;"
+      "location /a/ { add_header X a; } location /plain/ { default_type x/y; }");
+  for (FileSite* site : {&merging, &cutting}) {
+    for (const char* name : {"f", "a/f", "plain/f"}) site->directory.write(name, "x");
+    EXPECT_EQ(values_of_x(*site, "/f"), "outer");
+  }
+  EXPECT_EQ(values_of_x(merging, "/a/f"), "a,outer");
+  EXPECT_EQ(values_of_x(merging, "/plain/f"), "outer");
+  EXPECT_EQ(values_of_x(cutting, "/a/f"), "a");
+  EXPECT_EQ(values_of_x(cutting, "/plain/f"), "");
 }
 
 TEST(AddHeader, VariablesEmptyValuesAndLineBreaks) {
@@ -96,7 +143,11 @@ TEST(Trailers, AreAddedToABodysOwn) {
   const auto& configured = exchange.settings<FieldsSettings>().trailers;
   OneByte body(exchange.arena());
   const auto names = [&](bool only_always) {
-    TrailerSource source(exchange, body, configured, only_always);
+    std::vector<const FieldsSettings::Added*> wanted;
+    configured.for_each(exchange.settings_view(), [&](const auto& trailer) {
+      if (trailer.always || !only_always) wanted.push_back(&trailer);
+    });
+    TrailerSource source(exchange, body, wanted);
     std::string all;
     for (const http::Field& field : *source.trailers()) {
       all.append(field.name).append("=").append(field.value).append(" ");

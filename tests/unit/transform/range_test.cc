@@ -42,7 +42,7 @@ TEST(Range, NoRangeAndOddOnes) {
   FileSite site = make_site("location /off/ { max_ranges 0; }");
   site.directory.write("f.txt", digits(100));
   site.directory.write("off/f.txt", digits(100));
-  for (const char* range : {"lines=0-5", "bytes=x", "bytes=5-2"}) {
+  for (const char* range : {"lines=0-5", "bytes", "bytes=5-2"}) {
     TestRequest request(site.services(), "GET", "/f.txt", {{"Range", range}});
     request.run();
     EXPECT_EQ(request.transport.status, 200) << range;
