@@ -34,11 +34,16 @@ TlsHandshake::TlsHandshake(int fd, const http::ConnectionInfo& info, h1::Context
       fd_(fd) {}
 
 tls::Choice TlsHandshake::choose(std::string_view name) {
-  const http::Site& site =
-      context_.services.sites.site_by_name(*info_.endpoint, info_.local, name);
+  const http::SiteSelector& sites = context_.services.sites;
+  const http::Site& site = sites.site_by_name(*info_.endpoint, info_.local, name);
   channel_->shown = &site;
   const tls::SitePolicy* policy =
       context_.services.tls->find(site.settings.get<tls::Settings>());
+  if (policy == nullptr) {
+    // It has no certificate of its own: the default server's is shown, and its demands hold.
+    channel_->shown = &sites.site_by_name(*info_.endpoint, info_.local, {});
+    policy = context_.services.tls->find(channel_->shown->settings.get<tls::Settings>());
+  }
   if (policy == nullptr || policy->broken) {
     log_in(settings_.error_log, LogLevel::kInfo, ConnectionLog(info_), 0,
            "site \"{}\" has no usable certificate, its handshake is refused while SSL handshaking",

@@ -44,6 +44,9 @@ class ListenerBuilder {
         for (const io::Address& address : listen.addresses) add(*server, listen, address);
       }
     }
+    for (const AddressBuild& address : addresses_) {
+      for (ServerBuild* server : address.servers) server->over_tls |= address.tls;
+    }
     if (compiler_.diagnostics().errors() != 0) return;
     for (AddressBuild& address : addresses_) place(address);
     data.listeners = arena_.make_array<Listener>(listeners_.size());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/tls/tickets.h"
@@ -86,6 +87,10 @@ class StoreBuilder {
   void add(const conf::Site& site) {
     const auto& settings = site.scope->view().get<Settings>();
     if (settings.certificates == nullptr && !settings.reject_handshake) {
+      // As nginx: who comes after another on the same address is served with that one's.
+      for (std::string_view address : site.addresses) {
+        if (covered_.contains(address)) return;
+      }
       return error(site.tls_at,
                    "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive",
                    "a site that listens with \"ssl\" needs ssl_certificate and ssl_certificate_key",
@@ -97,6 +102,7 @@ class StoreBuilder {
                    "no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client",
                    "whose signature a client's certificate needs", site.tls_width);
     }
+    covered_.insert(site.addresses.begin(), site.addresses.end());
     SitePolicy& made = store_.sites_[&settings];
     made.settings = &settings;
     use_policy(site, settings, made);
@@ -223,6 +229,7 @@ class StoreBuilder {
   conf::Compiler& compiler_;
   Store& store_;
   std::unordered_map<std::string, std::string> passed_;  // What failed of what was loaded.
+  std::unordered_set<std::string_view> covered_;  // Addresses of sites with certificates.
 };
 
 void build_store(conf::Compiler& compiler) {

@@ -48,6 +48,8 @@ void Stream::start() { loop_.receive(fd_, receive_); }
 
 void Stream::on_received(std::span<const std::byte> data) {
   if (data.empty()) return end_input(0);
+  // Behind the client's own end (close_notify) nothing is read.
+  if (ended_ && state_ != State::kOffloaded) return;
   switch (state_) {
     case State::kHello: {
       // A record of a handshake, or what SSL 2 began with (the library refuses it).
@@ -64,7 +66,13 @@ void Stream::on_received(std::span<const std::byte> data) {
       shake_hands();
       break;
     case State::kOffloaded:
-      later_.insert(later_.end(), data.begin(), data.end());
+      // An honest client waits for our answer.
+      if (later_.size() + data.size() > kLaterMax) {
+        ended_ = true;
+        end_errno_ = EPROTO;
+      } else if (!ended_) {
+        later_.insert(later_.end(), data.begin(), data.end());
+      }
       return;
     case State::kPlain:
       held_.insert(held_.end(), data.begin(), data.end());
@@ -110,6 +118,8 @@ std::size_t Stream::take_input(std::byte* into, std::size_t length) {
 void Stream::decrypt() {
   static thread_local std::array<std::byte, SSL3_RT_MAX_PLAIN_LENGTH> plain;
   while (state_ == State::kOpen && !closing_ && user_ != nullptr) {
+    // One that demands new keys again and again, and reads nothing of what that leads to.
+    if (output_.bytes() > kOutputMax) return fail_input();
     std::size_t count = 0;
     ERR_clear_error();
     const int result = SSL_read_ex(ssl_, plain.data(), plain.size(), &count);

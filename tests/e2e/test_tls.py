@@ -85,6 +85,17 @@ def test_site_by_name(server, ca):
         client.close()
 
 
+def test_servers_beside_one_with_ssl(server, ca):
+    """TLS holds for the address: who has a certificate shows it, who has none is served with the default server's."""
+    own = 'server { listen unix:@DIR@/t.sock; server_name b.test; ssl_certificate @CA@/b.pem; ssl_certificate_key @CA@/b.key; return 200 "own $scheme"; }'
+    s = server(config(A + own + 'server { listen unix:@DIR@/t.sock; server_name c.test; return 200 "none $scheme"; }', ca))
+    anyone = tls_context('http/1.1')
+    anyone.check_hostname = False
+    for name, shown, body in (('b.test', 'b.test', b'own https'), ('c.test', 'a.test', b'none https')):
+        client = Https1(path_of(s), anyone, name)
+        assert (subject(client), client.request('/', host=name).body) == (shown, body)
+
+
 def test_two_kinds_of_keys(server, ca):
     s = server(config(A.replace('ssl_certificate ', 'ssl_certificate @CA@/rsa.pem; ssl_certificate_key @CA@/rsa.key; ssl_certificate ', 1), ca))
     for ciphers, wanted in (('ECDHE-RSA-AES128-GCM-SHA256', 'RSA'), ('ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDSA')):
@@ -201,6 +212,29 @@ def test_client_ends_in_either_way(server, ca):
             client.socket.unwrap().close()
     wait_until(lambda: s.status()['connections']['active'] == 0 if 'connections' in s.status() else True)
     assert Https1(path_of(s), None, 'a.test').request('/').status == 200
+
+
+def test_bytes_behind_the_end_are_dropped(server, ca):
+    s = server(config(A, ca))
+    raw = connect_to(path_of(s))
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = tls_context('http/1.1').wrap_bio(incoming, outgoing, server_hostname='a.test')
+    while True:
+        try:
+            tls.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            raw.sendall(outgoing.read())
+            incoming.write(raw.recv(65536))
+    tls.write(b'GET / HTTP/1.1\r\nHost: a.test\r\n\r\n')
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.unwrap()
+    raw.sendall(outgoing.read() + b'\x17\x03\x03\x40\x00' + b'x' * 100000)
+    got = b''
+    while data := raw.recv(65536):
+        got += data
+    incoming.write(got)
+    assert b'200 OK' in tls.read(65536)  # The request before it was answered.
 
 
 @pytest.mark.parametrize('data', [b'\x16\x03\x01\x00\x05hello', b'\x80\x2e\x01\x00\x02', b'\x16' + b'\xff' * 300,

@@ -52,6 +52,10 @@ class Stream final : private io::Layer, private io::Receiver {
  public:
   // Of plain text taken with one send(); what it becomes is what a slow client costs.
   static constexpr std::size_t kSendMax = 64 * 1024;
+  // Encrypted bytes on their way; what send() leads to stays well below.
+  static constexpr std::size_t kOutputMax = 256 * 1024;
+  // What is kept of a client that goes on sending while its handshake is in Offload.
+  static constexpr std::size_t kLaterMax = 64 * 1024;
 
   // fd: connected, non-blocking. loop and store must outlive the stream.
   Stream(int fd, io::Loop& loop, const Store& store, HandshakeOwner& owner);
