@@ -37,8 +37,7 @@ tls::Choice TlsHandshake::choose(std::string_view name) {
   const http::SiteSelector& sites = context_.services.sites;
   const http::Site& site = sites.site_by_name(*info_.endpoint, info_.local, name);
   channel_->shown = &site;
-  const tls::SitePolicy* policy =
-      context_.services.tls->find(site.settings.get<tls::Settings>());
+  const tls::SitePolicy* policy = context_.services.tls->find(site.settings.get<tls::Settings>());
   if (policy == nullptr) {
     // It has no certificate of its own: the default server's is shown, and its demands hold.
     channel_->shown = &sites.site_by_name(*info_.endpoint, info_.local, {});

@@ -28,7 +28,6 @@ class TlsHandshake final : public LiveConnection,
  private:
   // While draining, as idle connections.
   static constexpr Milliseconds kDrainTime = 10'000;
-  // Answers do not wait for clients that shake hands.
   TlsHandshake(int fd, const http::ConnectionInfo& info, h1::Context& context);
   ~TlsHandshake() = default;
 

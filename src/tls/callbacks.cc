@@ -73,7 +73,8 @@ int StreamCallbacks::choose_protocol(SSL* ssl, const unsigned char** out, unsign
                                      const unsigned char* in, unsigned in_length, void*) {
   const bool http2 = of(ssl).http2_;
   const unsigned char* ours = http2 ? kHttp2AndHttp1 : kHttp1;
-  const auto length = static_cast<unsigned>(http2 ? sizeof(kHttp2AndHttp1) - 1 : sizeof(kHttp1) - 1);
+  const auto length =
+      static_cast<unsigned>(http2 ? sizeof(kHttp2AndHttp1) - 1 : sizeof(kHttp1) - 1);
   unsigned char* chosen = nullptr;
   if (SSL_select_next_proto(&chosen, out_length, ours, length, in, in_length) !=
       OPENSSL_NPN_NEGOTIATED) {
@@ -88,7 +89,8 @@ int StreamCallbacks::on_certificate(SSL* ssl, void*) {
   const Stream& stream = of(ssl);
   if (stream.policy_ == nullptr) return 1;
   if (SSL_SESSION* session = SSL_get_session(ssl))
-    SSL_SESSION_set_timeout(session, static_cast<long>(stream.policy_->settings->session_timeout / 1000));
+    SSL_SESSION_set_timeout(session,
+                            static_cast<long>(stream.policy_->settings->session_timeout / 1000));
   return 1;
 }
 

@@ -70,8 +70,8 @@ bool add_command(const conf::Setting& s) {
   if (s.first_here) settings.commands = nullptr;
   ConfCommand** end = &settings.commands;
   while (*end != nullptr) end = &(*end)->next;
-  *end = s.arena().make<ConfCommand>(
-      ConfCommand{s.word(0), s.word(1), s.node.words[0].at, nullptr});
+  *end =
+      s.arena().make<ConfCommand>(ConfCommand{s.word(0), s.word(1), s.node.words[0].at, nullptr});
   return check_command(s, **end);
 }
 
@@ -88,8 +88,8 @@ bool set_verify(const conf::Setting& s) {
 bool read_shared_cache(const conf::Setting& s, std::size_t word, std::string_view rest) {
   S& settings = *static_cast<S*>(s.settings);
   const std::size_t colon = rest.find(':');
-  const auto bytes = colon == std::string_view::npos ? std::nullopt
-                                                     : conf::parse_size(rest.substr(colon + 1));
+  const auto bytes =
+      colon == std::string_view::npos ? std::nullopt : conf::parse_size(rest.substr(colon + 1));
   constexpr std::uint64_t kBytesMin = 32 * 1024;
   constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 30;
   if (colon == 0 || !bytes || *bytes > kBytesMax) {
@@ -140,10 +140,9 @@ bool set_early_data(const conf::Setting& s) {
   bool on = false;
   if (!conf::read_flag(s, 0, on)) return false;
   if (on) {
-    s.compiler.diagnostics().add(conf::Severity::kNotice, s.node.name.at,
-                                 "\"ssl_early_data\" has no effect yet",
-                                 "clients send their first request after the handshake",
-                                 s.name().size());
+    s.compiler.diagnostics().add(
+        conf::Severity::kNotice, s.node.name.at, "\"ssl_early_data\" has no effect yet",
+        "clients send their first request after the handshake", s.name().size());
   }
   return true;
 }

@@ -198,8 +198,7 @@ Value Stream::fact(std::string_view name, Arena& arena) const {
   if (name == "ssl_session_id") {
     const SSL_SESSION* session = SSL_get0_session(ssl_);
     unsigned length = 0;
-    const unsigned char* id =
-        session == nullptr ? nullptr : SSL_SESSION_get_id(session, &length);
+    const unsigned char* id = session == nullptr ? nullptr : SSL_SESSION_get_id(session, &length);
     return unless_empty(arena.copy(hex(id, length)));
   }
   constexpr std::string_view kClient = "ssl_client_";

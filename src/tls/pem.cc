@@ -110,8 +110,7 @@ std::string read_small_file(std::string_view path, std::string& text) {
   text.reserve(static_cast<std::size_t>(std::max<off_t>(about.st_size, 0)) + 1);
   char buffer[16 * 1024];
   while (reason.empty() && text.size() < text.capacity()) {
-    const ssize_t got =
-        ::read(fd, buffer, std::min(sizeof(buffer), text.capacity() - text.size()));
+    const ssize_t got = ::read(fd, buffer, std::min(sizeof(buffer), text.capacity() - text.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) reason = describe_errno("read()");
     if (got <= 0) break;

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint64_t kOptions =
     SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_SINGLE_ECDH_USE | SSL_OP_SINGLE_DH_USE;
-constexpr long kModes = SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
-                        SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER;
+constexpr long kModes =
+    SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER;
 
 ContextPtr make_context() {
   ContextPtr context(SSL_CTX_new(TLS_server_method()));
@@ -108,8 +108,7 @@ std::string use_commands(const Settings& settings, Policy& policy) {
     }
     if (names_groups(*one)) policy.curves = value;
   }
-  if (SSL_CONF_CTX_finish(conf.get()) != 1)
-    return "SSL_CONF_CTX_finish() failed: " + take_error();
+  if (SSL_CONF_CTX_finish(conf.get()) != 1) return "SSL_CONF_CTX_finish() failed: " + take_error();
   return {};
 }
 
@@ -118,8 +117,7 @@ std::string use_values(const Settings& settings, Policy& policy) {
   const std::string ciphers(settings.ciphers);
   if (!ciphers.empty() && SSL_CTX_set_cipher_list(context, ciphers.c_str()) != 1)
     return fmt::format("SSL_CTX_set_cipher_list(\"{}\") failed: {}", ciphers, take_error());
-  if (settings.prefer_server_ciphers)
-    SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE);
+  if (settings.prefer_server_ciphers) SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE);
   if (!settings.curves.empty() && settings.curves != "auto") {
     policy.curves = settings.curves;
     if (SSL_CTX_set1_groups_list(context, policy.curves.c_str()) != 1) {

@@ -12,9 +12,9 @@ namespace corehttpd::tls {
 // The library's context of all sites whose settings, but for certificates, are the same.
 struct Policy {
   ContextPtr context;
-  std::string stapling;   // The OCSP answer, DER.
-  std::string curves;     // Set on each connection, for the first context had none; empty: none.
-  int protocol_min = 0;   // TLS1_2_VERSION…
+  std::string stapling;  // The OCSP answer, DER.
+  std::string curves;    // Set on each connection, for the first context had none; empty: none.
+  int protocol_min = 0;  // TLS1_2_VERSION…
   int protocol_max = 0;
 };
 

@@ -8,7 +8,7 @@
 
 namespace corehttpd::tls {
 
-// state: bits 0–31 count the changes, odd while one is being made; bits 32–63 then say since when.
+// state: bits 0-31 count the changes, odd while one is being made; bits 32-63 then say since when.
 // Who reads looks at it before and after.
 struct SessionCache::Slot {
   std::atomic<std::uint64_t> state;
@@ -38,8 +38,7 @@ bool is_busy(std::uint64_t state) { return (state & 1) != 0; }
 }  // namespace
 
 SessionCache::SessionCache(std::span<std::byte> memory)
-    : slots_(reinterpret_cast<Slot*>(memory.data())),
-      sets_(memory.size() / (kSlotBytes * kWays)) {
+    : slots_(reinterpret_cast<Slot*>(memory.data())), sets_(memory.size() / (kSlotBytes * kWays)) {
   static_assert(sizeof(Slot) == kSlotBytes);
   CORE_CHECK(sets_ > 0);
 }

@@ -31,7 +31,8 @@ const SitePolicy* Store::find(const Settings& settings) const {
 // Keys are kept for as long as the longest-lived tickets.
 void Store::use(TicketKeys& keys) {
   Milliseconds longest = 0;
-  for (const auto& [settings, site] : sites_) longest = std::max(longest, settings->session_timeout);
+  for (const auto& [settings, site] : sites_)
+    longest = std::max(longest, settings->session_timeout);
   keys.set_period(longest / 1000);
   ticket_keys_ = &keys;
 }
@@ -53,10 +54,10 @@ std::string_view path_of(const NamedFile* file) {
 
 // All that makes one context different from another.
 std::string policy_key(const Settings& s) {
-  std::string key = fmt::format(
-      "{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", s.protocols, s.ciphers, s.prefer_server_ciphers,
-      s.curves, path_of(s.dhparam), static_cast<int>(s.verify), s.verify_depth,
-      path_of(s.client_ca), path_of(s.trusted), path_of(s.crl), path_of(s.stapling_file));
+  std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", s.protocols,
+                                s.ciphers, s.prefer_server_ciphers, s.curves, path_of(s.dhparam),
+                                static_cast<int>(s.verify), s.verify_depth, path_of(s.client_ca),
+                                path_of(s.trusted), path_of(s.crl), path_of(s.stapling_file));
   key += s.session_tickets ? "\nt" : "\n";
   key += s.session_cache == SessionCacheKind::kShared ? "s" : "";
   for (const ConfCommand* one = s.commands; one != nullptr; one = one->next)
@@ -199,8 +200,8 @@ class StoreBuilder {
   // else a ticket would carry a client past the demands. Files of authorities count by what is in
   // them, certificates by their names, so that renewal ends no session.
   void bind_sessions(const Settings& settings, SitePolicy& made) {
-    std::string text = fmt::format("corehttpd\n{}\n{}", static_cast<int>(settings.verify),
-                                   settings.verify_depth);
+    std::string text =
+        fmt::format("corehttpd\n{}\n{}", static_cast<int>(settings.verify), settings.verify_depth);
     if (settings.verify != VerifyClient::kOff) {
       for (const NamedFile* file : {settings.client_ca, settings.trusted, settings.crl}) {
         std::string content;
@@ -229,7 +230,7 @@ class StoreBuilder {
   conf::Compiler& compiler_;
   Store& store_;
   std::unordered_map<std::string, std::string> passed_;  // What failed of what was loaded.
-  std::unordered_set<std::string_view> covered_;  // Addresses of sites with certificates.
+  std::unordered_set<std::string_view> covered_;         // Addresses of sites with certificates.
 };
 
 void build_store(conf::Compiler& compiler) {

@@ -25,8 +25,7 @@ Stream::Stream(int fd, io::Loop& loop, const Store& store, HandshakeOwner& owner
                int result) { static_cast<SendOperation&>(operation).stream.on_sent(result); },
             *this),
       receive_(
-          *this,
-          [](io::ReceiveState& state) { static_cast<Receive&>(state).stream.on_stopped(); },
+          *this, [](io::ReceiveState& state) { static_cast<Receive&>(state).stream.on_stopped(); },
           *this),
       turn_([](TurnTask& task) { static_cast<Task&>(task).stream.on_turn(); }, *this) {
   if (store.base() == nullptr) return;

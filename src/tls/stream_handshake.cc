@@ -126,7 +126,8 @@ int Stream::on_client_hello(int* alert) {
     return SSL_CLIENT_HELLO_ERROR;
   }
   const Choice choice = owner_->choose(server_name_);
-  if (choice.policy == nullptr || choice.policy->broken || choice.policy->settings->reject_handshake) {
+  if (choice.policy == nullptr || choice.policy->broken ||
+      choice.policy->settings->reject_handshake) {
     *alert = SSL_AD_UNRECOGNIZED_NAME;
     return SSL_CLIENT_HELLO_ERROR;
   }

@@ -113,8 +113,7 @@ void Stream::encrypt(std::span<const iovec> data, std::size_t skip) {
 
 std::size_t Stream::record_size() {
   const Settings& s = *policy_->settings;
-  const std::size_t full =
-      std::clamp<std::uint64_t>(s.buffer_size, 512, SSL3_RT_MAX_PLAIN_LENGTH);
+  const std::size_t full = std::clamp<std::uint64_t>(s.buffer_size, 512, SSL3_RT_MAX_PLAIN_LENGTH);
   if (!s.dynamic_records) return full;
   if (small_records_ < s.dynamic_threshold) return std::min(full, s.dynamic_size_low);
   if (small_records_ < 2 * s.dynamic_threshold) return std::min(full, s.dynamic_size_high);

@@ -53,8 +53,8 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // nullptr: the site has neither certificates nor ssl_reject_handshake, and is served with those of
-  // its address's default server.
+  // nullptr: the site has neither certificates nor ssl_reject_handshake; those of its address's
+  // default server serve it.
   const SitePolicy* find(const Settings& settings) const;
   // The keys of tickets, which outlive the configuration; without them no tickets are made.
   void use(TicketKeys& keys);

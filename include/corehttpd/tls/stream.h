@@ -30,8 +30,8 @@ struct Choice {
 };
 
 struct HandshakeFailure {
-  std::string text;       // "SSL_do_handshake() failed (SSL: …)"; as nginx says it.
-  bool client = true;     // The client's fault, or its way of leaving.
+  std::string text;    // "SSL_do_handshake() failed (SSL: …)"; as nginx says it.
+  bool client = true;  // The client's fault, or its way of leaving.
 };
 
 // Whom a stream asks and tells while it shakes hands. The calls that end it are the last ones.
@@ -96,12 +96,12 @@ class Stream final : private io::Layer, private io::Receiver {
 
  private:
   enum class State : std::uint8_t {
-    kHello,      // No byte has come yet.
+    kHello,  // No byte has come yet.
     kHandshake,
     kOffloaded,  // A thread has the library's object; nothing here touches it.
     kPlain,      // The client speaks no TLS: waiting for the receive to stop.
     kOpen,
-    kFailed,     // Nothing can be read or sent any more.
+    kFailed,  // Nothing can be read or sent any more.
   };
   struct SendOperation : io::Operation {
     SendOperation(Complete complete, Stream& s) : Operation(complete), stream(s) {}
@@ -213,7 +213,7 @@ class Stream final : private io::Layer, private io::Receiver {
   State state_ = State::kHello;
   bool http2_ = false;
   bool more_ = false;
-  bool ended_ = false;    // The peer has ended its side; end_errno_ is how.
+  bool ended_ = false;  // The peer has ended its side; end_errno_ is how.
   bool end_told_ = false;
   int end_errno_ = 0;
   bool closing_ = false;

@@ -70,10 +70,10 @@ struct Site {
     const Pair pair = make_pair(slow ? EVP_RSA_gen(3072) : EVP_EC_gen("P-256"));
     static const std::array<const conf::Module*, 4> kModules = {
         &http::core_module(), &expr::expr_module(), &route::route_module(), &module()};
-    compiled = test::compile("http { server { listen 443 ssl; ssl_certificate \"data:" +
-                                 pair.certificate + "\"; ssl_certificate_key \"data:" + pair.key +
-                                 "\"; } }",
-                             kModules, prepare);
+    compiled =
+        test::compile("http { server { listen 443 ssl; ssl_certificate \"data:" + pair.certificate +
+                          "\"; ssl_certificate_key \"data:" + pair.key + "\"; } }",
+                      kModules, prepare);
     EXPECT_TRUE(compiled) << compiled.text();
     store = compiled.configuration->object<Store>();
     const auto& site = *compiled.configuration->object<route::Tree>()->sites()[0];
@@ -182,7 +182,8 @@ class Echo final : private HandshakeOwner, private io::Receiver, private TurnTas
 // The library's client; what it wants to send is pushed to the server's peer.
 class Client {
  public:
-  Client(io::SimPeer& peer, int version, std::string data) : peer_(peer), to_send_(std::move(data)) {
+  Client(io::SimPeer& peer, int version, std::string data)
+      : peer_(peer), to_send_(std::move(data)) {
     context_ = SSL_CTX_new(TLS_client_method());
     SSL_CTX_set_min_proto_version(context_, version);
     SSL_CTX_set_max_proto_version(context_, version);
@@ -267,9 +268,8 @@ TEST_P(StreamSimulation, EveryByteComesBackInOrder) {
 
 TEST_P(StreamSimulation, ResetsAnywhereLeaveNothingBehind) {
   const int seed = GetParam();
-  io::SimLoop loop(io::SimOptions{.seed = static_cast<std::uint64_t>(seed),
-                                  .resets_per_mille = 30,
-                                  .window_bytes = 5000});
+  io::SimLoop loop(io::SimOptions{
+      .seed = static_cast<std::uint64_t>(seed), .resets_per_mille = 30, .window_bytes = 5000});
   io::SimPeer& peer = loop.connect_pair();
   Echo echo(loop, peer.fd(), seed % 4 == 0 ? Site::slow() : Site::quick());
   Client client(peer, seed % 2 == 0 ? TLS1_2_VERSION : TLS1_3_VERSION, text(loop, 100'000));
