@@ -1,12 +1,16 @@
 // A load generator of one thread: N keep-alive connections, each sends a request as soon as its
 // last response is complete. Every response's status and length are checked, every 64th body byte
-// for byte against the first. Prints one line of JSON.
+// for byte against the first; other bodies are counted and thrown away by the kernel, so that the
+// generator stays cheaper than the server. Prints one line of JSON.
 //
 //   load --address 127.0.0.1:8080 --path /small.html --connections 64 --seconds 3 [--close]
-//   [--expect FILE]
+//   [--expect FILE] [--sources N] [--hold]
 //
-// --expect: the file whose content every checked body must equal. --close: a new connection for
-// each request.
+// --expect: the file whose content every checked body must equal, and whose length every body must
+// have. --close: a new connection for each request. --sources: connections come from N addresses of
+// 127.0.1.0/24 in turn, so that ports do not run short. --hold: one request on each connection,
+// then all of them are left idle: a line of JSON is printed when they are, and the end of standard
+// input ends it.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -76,8 +80,10 @@ struct Options {
   std::string path = "/";
   std::string expect;
   int connections = 1;
+  int sources = 0;
   double seconds = 3;
   bool close = false;
+  bool hold = false;
 };
 
 struct Connection {
@@ -92,6 +98,9 @@ struct Connection {
   bool compare = false;
 };
 
+// Holds the head, and all of a page.
+constexpr std::size_t kFirstRead = 32 * 1024;
+
 class Load {
  public:
   explicit Load(const Options& options) : options_(options), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
@@ -104,8 +113,13 @@ class Load {
     }
   }
   void run();
+  // For --hold; false when not every connection got its answer in time.
+  bool hold();
 
  private:
+  void begin();
+  void handle(int timeout_ms);
+  bool bind_source(int fd);
   bool open(Connection& c);
   void send(Connection& c);
   void read(Connection& c);
@@ -121,14 +135,31 @@ class Load {
   std::vector<Connection> connections_;
   std::array<char, 256 * 1024> buffer_;
   Histogram histogram_;
-  std::uint64_t requests_ = 0, errors_ = 0, compared_ = 0, bytes_ = 0;
+  std::uint64_t requests_ = 0, errors_ = 0, failed_sockets_ = 0, compared_ = 0, bytes_ = 0;
+  std::uint32_t opened_ = 0;
 };
+
+// The port is chosen at connect(), when the kernel knows the whole tuple; else 28,000 would be all.
+bool Load::bind_source(int fd) {
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+  sockaddr_in source{};
+  source.sin_family = AF_INET;
+  source.sin_addr.s_addr =
+      htonl(0x7f000101U + opened_++ % static_cast<std::uint32_t>(options_.sources));
+  return ::bind(fd, reinterpret_cast<const sockaddr*>(&source), sizeof(source)) == 0;
+}
 
 bool Load::open(Connection& c) {
   c.fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (c.fd < 0) return false;
-  if (::connect(c.fd, reinterpret_cast<const sockaddr*>(&options_.address),
+  if (c.fd < 0) {
+    ++failed_sockets_;
+    return false;
+  }
+  if ((options_.sources > 0 && !bind_source(c.fd)) ||
+      ::connect(c.fd, reinterpret_cast<const sockaddr*>(&options_.address),
                 sizeof(options_.address)) != 0) {
+    ++failed_sockets_;
     ::close(c.fd);
     c.fd = -1;
     return false;
@@ -155,7 +186,10 @@ void Load::send(Connection& c) {
 
 void Load::fail(Connection& c) {
   ++errors_;
-  if (c.fd >= 0) ::close(c.fd);
+  if (c.fd >= 0) {
+    ++failed_sockets_;
+    ::close(c.fd);
+  }
   c.fd = -1;
   if (errors_ < 10'000 && open(c)) send(c);
 }
@@ -177,7 +211,12 @@ bool Load::parse_head(Connection& c) {
 
 void Load::read(Connection& c) {
   for (;;) {
-    const ssize_t n = ::recv(c.fd, buffer_.data(), buffer_.size(), 0);
+    // What is left of a body that nobody looks at is not even copied.
+    const bool discard = c.head_bytes != 0 && !c.compare;
+    const std::size_t wanted = discard     ? c.head_bytes + c.body_bytes - c.received
+                               : c.compare ? buffer_.size()
+                                           : kFirstRead;
+    const ssize_t n = ::recv(c.fd, buffer_.data(), wanted, discard ? MSG_TRUNC : 0);
     if (n < 0 && errno == EAGAIN) return;
     if (n <= 0) return fail(c);
     bytes_ += static_cast<std::uint64_t>(n);
@@ -186,14 +225,14 @@ void Load::read(Connection& c) {
     if (c.head_bytes == 0 && !parse_head(c)) continue;
     if (c.received > c.head_bytes + c.body_bytes) return fail(c);  // More than was announced.
     if (c.received == c.head_bytes + c.body_bytes) return complete(c);
-    if (static_cast<std::size_t>(n) < buffer_.size()) return;
+    if (static_cast<std::size_t>(n) < wanted) return;
   }
 }
 
 void Load::complete(Connection& c) {
   histogram_.add(now_ns() - c.sent_ns);
   ++requests_;
-  bool right = c.ok;
+  bool right = c.ok && (expected_.empty() || c.body_bytes == expected_.size());
   if (c.compare) {
     const std::string_view body = std::string_view(c.kept).substr(c.head_bytes);
     if (expected_.empty()) expected_ = body;
@@ -201,6 +240,7 @@ void Load::complete(Connection& c) {
     ++compared_;
   }
   if (!right) ++errors_;
+  if (options_.hold) return;
   if (options_.close) {
     ::close(c.fd);
     if (!open(c)) return fail(c);
@@ -208,7 +248,7 @@ void Load::complete(Connection& c) {
   send(c);
 }
 
-void Load::run() {
+void Load::begin() {
   connections_.resize(static_cast<std::size_t>(options_.connections));
   for (Connection& c : connections_) {
     if (!open(c)) ++errors_;
@@ -216,17 +256,37 @@ void Load::run() {
   for (Connection& c : connections_) {
     if (c.fd >= 0) send(c);
   }
+}
+
+void Load::handle(int timeout_ms) {
+  std::array<epoll_event, 256> events;
+  const int n = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), timeout_ms);
+  for (int i = 0; i < n; ++i)
+    read(*static_cast<Connection*>(events[static_cast<std::size_t>(i)].data.ptr));
+}
+
+void Load::run() {
+  begin();
   rusage before{};
   getrusage(RUSAGE_SELF, &before);
-  const std::int64_t begin = now_ns();
-  const std::int64_t end = begin + static_cast<std::int64_t>(options_.seconds * 1e9);
-  std::array<epoll_event, 256> events;
-  while (now_ns() < end && errors_ < 10'000) {
-    const int n = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 100);
-    for (int i = 0; i < n; ++i)
-      read(*static_cast<Connection*>(events[static_cast<std::size_t>(i)].data.ptr));
+  const std::int64_t start = now_ns();
+  const std::int64_t end = start + static_cast<std::int64_t>(options_.seconds * 1e9);
+  while (now_ns() < end && errors_ < 10'000) handle(100);
+  report(start, before);
+}
+
+bool Load::hold() {
+  begin();
+  const std::int64_t end = now_ns() + 30'000'000'000;
+  const auto wanted = static_cast<std::uint64_t>(options_.connections);
+  while (requests_ < wanted && errors_ == 0 && now_ns() < end) handle(100);
+  std::printf("{\"held\": %llu, \"errors\": %llu}\n", static_cast<unsigned long long>(requests_),
+              static_cast<unsigned long long>(errors_));
+  std::fflush(stdout);
+  char byte = 0;
+  while (::read(STDIN_FILENO, &byte, 1) > 0) {
   }
-  report(begin, before);
+  return requests_ == wanted && errors_ == 0;
 }
 
 void Load::report(std::int64_t begin_ns, const rusage& before) const {
@@ -239,20 +299,20 @@ void Load::report(std::int64_t begin_ns, const rusage& before) const {
   const double cpu = seconds(after.ru_utime) + seconds(after.ru_stime) - seconds(before.ru_utime) -
                      seconds(before.ru_stime);
   std::printf(
-      "{\"requests\": %llu, \"errors\": %llu, \"compared\": %llu, \"bytes\": %llu, \"wall\": %.4f, "
-      "\"own_cpu\": %.4f, "
+      "{\"requests\": %llu, \"errors\": %llu, \"failed_sockets\": %llu, \"compared\": %llu, "
+      "\"bytes\": %llu, \"wall\": %.4f, \"own_cpu\": %.4f, "
       "\"p50_us\": %.1f, \"p90_us\": %.1f, \"p99_us\": %.1f, \"max_us\": %.1f}\n",
       static_cast<unsigned long long>(requests_), static_cast<unsigned long long>(errors_),
-      static_cast<unsigned long long>(compared_), static_cast<unsigned long long>(bytes_), wall,
-      cpu, histogram_.percentile_us(50), histogram_.percentile_us(90), histogram_.percentile_us(99),
-      histogram_.percentile_us(99.999));
+      static_cast<unsigned long long>(failed_sockets_), static_cast<unsigned long long>(compared_),
+      static_cast<unsigned long long>(bytes_), wall, cpu, histogram_.percentile_us(50),
+      histogram_.percentile_us(90), histogram_.percentile_us(99), histogram_.percentile_us(99.999));
 }
 
 bool parse(int argc, char** argv, Options& out) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
-    if (name == "--close") {
-      out.close = true;
+    if (name == "--close" || name == "--hold") {
+      (name == "--close" ? out.close : out.hold) = true;
       continue;
     }
     if (i + 1 >= argc) return false;
@@ -271,6 +331,8 @@ bool parse(int argc, char** argv, Options& out) {
       out.expect = value;
     } else if (name == "--connections") {
       out.connections = std::atoi(value.c_str());
+    } else if (name == "--sources") {
+      out.sources = std::atoi(value.c_str());
     } else if (name == "--seconds") {
       out.seconds = std::atof(value.c_str());
     } else {
@@ -279,7 +341,7 @@ bool parse(int argc, char** argv, Options& out) {
   }
   // Loopback only: this is a bench, not a weapon.
   return (ntohl(out.address.sin_addr.s_addr) >> 24) == 127 && out.connections > 0 &&
-         out.seconds > 0 && out.seconds <= 600;
+         out.sources >= 0 && out.sources <= 250 && out.seconds > 0 && out.seconds <= 600;
 }
 
 }  // namespace
@@ -289,7 +351,7 @@ int main(int argc, char** argv) {
   if (!parse(argc, argv, options)) {
     std::fputs(
         "usage: load --address 127.0.0.1:PORT [--path P] [--connections N] [--seconds S] [--expect "
-        "FILE] [--close]\n",
+        "FILE] [--sources N] [--close] [--hold]\n",
         stderr);
     return 2;
   }
@@ -298,6 +360,7 @@ int main(int argc, char** argv) {
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
   static Load load(options);
+  if (options.hold) return load.hold() ? 0 : 1;
   load.run();
   return 0;
 }

@@ -19,9 +19,9 @@ def mirror():
     return None
 
 
-def make(directory, suite, packages):
-    """Makes (once) and returns a root of suite with packages in it."""
-    root = Path(directory) / suite
+def make(directory, suite, packages, name=None):
+    """Makes (once) and returns a root of suite with packages in it; name, if there is to be another one of that suite."""
+    root = Path(directory) / (name or suite)
     marker = root / '.complete'
     if marker.exists() and marker.read_text() == ' '.join(packages):
         return root

@@ -58,6 +58,8 @@ class Server:
     """name, a way to start, and where its files are."""
     must_be_fresh = False  # No file cache is configured: a changed file has to be seen at once.
 
+    server_core = SERVER_CORE  # None: wherever the kernel likes.
+
     def __init__(self, name, state, www):
         self.name, self.port, self.state, self.www = name, free_port(), Path(state), Path(www)
         self.process = None
@@ -71,7 +73,7 @@ class Server:
         return ''
 
     def start(self):
-        command = ['taskset', '-c', SERVER_CORE] + self.command()
+        command = (['taskset', '-c', self.server_core] if self.server_core else []) + self.command()
         self.output = open(self.state / 'output.txt', 'wb')
         self.process = subprocess.Popen(command, stdout=self.output, stderr=self.output, stdin=subprocess.DEVNULL)
         end = time.monotonic() + 20
@@ -83,6 +85,10 @@ class Server:
                 if self.process.poll() is not None or time.monotonic() > end:
                     raise RuntimeError(f'{self.name} does not start: {(self.state / "output.txt").read_text()}')
                 time.sleep(0.02)
+
+    def inside(self, command):
+        """command, as it has to be called to reach the server."""
+        return command
 
     def pids(self):
         return processes_of(self.process.pid)
@@ -142,7 +148,7 @@ class Chrooted(Server):
     """A peer in its own Debian root; state and files are inside it."""
 
     def __init__(self, name, root, inside, package):
-        self.root, self.inside, self.package = Path(root), f'/bench/{inside}', package
+        self.root, self.home, self.package = Path(root), f'/bench/{inside}', package
         super().__init__(name, self.root / f'bench/{inside}', self.root / 'srv/www')
         (self.root / 'bench').chmod(0o755)
 
@@ -156,11 +162,11 @@ class Nginx(Chrooted):
     def __init__(self, name, root, log):
         super().__init__(name, root, name, 'nginx')
         (self.state / 'server.conf').write_text(NGINX_LIKE.format(
-            state=self.inside, port=self.port, www='/srv/www', main='worker_rlimit_nofile 20000;',
-            log=f'{self.inside}/access.log' if log else 'off'))
+            state=self.home, port=self.port, www='/srv/www', main='worker_rlimit_nofile 20000;',
+            log=f'{self.home}/access.log' if log else 'off'))
 
     def command(self):
-        return ['chroot', str(self.root), '/usr/sbin/nginx', '-c', f'{self.inside}/server.conf']
+        return ['chroot', str(self.root), '/usr/sbin/nginx', '-c', f'{self.home}/server.conf']
 
 
 class Lighttpd(Chrooted):
@@ -174,12 +180,12 @@ server.groupname = "www-data"
 server.max-connections = 8192
 server.max-fds = 20000
 server.max-keep-alive-requests = 65535
-server.errorlog = "{self.inside}/error.log"
+server.errorlog = "{self.home}/error.log"
 mimetype.assign = ( ".html" => "text/html" )
 ''')
 
     def command(self):
-        return ['chroot', str(self.root), '/usr/sbin/lighttpd', '-D', '-f', f'{self.inside}/server.conf']
+        return ['chroot', str(self.root), '/usr/sbin/lighttpd', '-D', '-f', f'{self.home}/server.conf']
 
 
 class H2o(Chrooted):
@@ -188,7 +194,7 @@ class H2o(Chrooted):
         (self.state / 'server.conf').write_text(f'''user: www-data
 num-threads: 1
 max-connections: 16384
-error-log: {self.inside}/error.log
+error-log: {self.home}/error.log
 listen:
   host: 127.0.0.1
   port: {self.port}
@@ -200,7 +206,64 @@ hosts:
 ''')
 
     def command(self):
-        return ['chroot', str(self.root), '/usr/bin/h2o', '-c', f'{self.inside}/server.conf']
+        return ['chroot', str(self.root), '/usr/bin/h2o', '-c', f'{self.home}/server.conf']
+
+
+class Apache(Chrooted):
+    """Event MPM; limits raised so that it is not they that are measured."""
+
+    def __init__(self, name, root):
+        super().__init__(name, root, name, 'apache2')
+        (self.state / 'server.conf').write_text(f'''ServerRoot /usr/lib/apache2
+LoadModule mpm_event_module modules/mod_mpm_event.so
+LoadModule authz_core_module modules/mod_authz_core.so
+LoadModule mime_module modules/mod_mime.so
+User www-data
+Group www-data
+ServerName localhost
+PidFile {self.home}/pid
+ErrorLog {self.home}/error.log
+Listen 127.0.0.1:{self.port}
+ListenBacklog 4096
+DocumentRoot /srv/www
+TypesConfig /dev/null
+AddType text/html .html
+KeepAlive On
+KeepAliveTimeout 65
+MaxKeepAliveRequests 0
+StartServers 1
+ServerLimit 16
+ThreadsPerChild 64
+MaxRequestWorkers 1024
+AsyncRequestWorkerFactor 16
+<Directory /srv/www>
+  Require all granted
+  AllowOverride None
+  Options FollowSymLinks
+</Directory>
+''')
+
+    def command(self):
+        return ['chroot', str(self.root), '/usr/sbin/apache2', '-D', 'FOREGROUND', '-f', f'{self.home}/server.conf']
+
+
+class Caddy(Chrooted):
+    def __init__(self, name, root):
+        super().__init__(name, root, name, 'caddy')
+        (self.state / 'Caddyfile').write_text(f'''{{
+  admin off
+  auto_https off
+}}
+http://127.0.0.1:{self.port}, http://localhost:{self.port} {{
+  bind 127.0.0.1
+  root * /srv/www
+  file_server
+}}
+''')
+
+    def command(self):
+        return ['env', f'HOME={self.home}', 'GOMAXPROCS=1', 'chroot', str(self.root), '/usr/bin/caddy', 'run', '--adapter', 'caddyfile',
+                '--config', f'{self.home}/Caddyfile']
 
 
 class Floor(Server):

@@ -74,17 +74,6 @@ constexpr LaterGroup kGroups[] = {
      "stream mail", Kind::kBlock},
 
     // The http core.
-    {kLater, kHS, "Waits for the limits of connections and heads.",
-     "client_header_buffer_size client_header_timeout large_client_header_buffers "
-     "ignore_invalid_headers underscores_in_headers merge_slashes max_headers"},
-    {kLater, kHSL, "Waits for connection keeping and closing in all its variants.",
-     "keepalive_disable keepalive_requests keepalive_time keepalive_timeout "
-     "keepalive_min_timeout "
-     "lingering_close lingering_time lingering_timeout reset_timedout_connection send_timeout "
-     "tcp_nodelay tcp_nopush"},
-    {kLater, kHSL, "Waits for request bodies in files.",
-     "client_body_buffer_size client_body_in_file_only client_body_temp_path "
-     "client_body_timeout"},
     {kLater, kHSL, "Waits for the open-file cache's own settings.",
      "open_file_cache open_file_cache_errors open_file_cache_events open_file_cache_min_uses "
      "open_file_cache_valid open_file_cache_retest"},
@@ -93,7 +82,6 @@ constexpr LaterGroup kGroups[] = {
      "max_ranges "
      "port_in_redirect server_name_in_redirect server_tokens log_not_found log_subrequest "
      "recursive_error_pages default_type"},
-    {kLater, kHSLI, "Waits for rate limits of responses.", "limit_rate limit_rate_after sendfile"},
     {kLater, kHSL, "Waits for the resolver.", "resolver resolver_timeout"},
     {kLater, Context::kUpstream, "Waits for the resolver.", "resolver resolver_timeout"},
     {kLater, kHSLI | Context::kIfServer, "Waits for the log of rewrites.",

@@ -46,7 +46,8 @@ constexpr Variable kVariables[] = {
      .get = get::limit_rate,
      .assignable = true,
      .assign = get::set_limit_rate,
-     .doc = "Bytes per second that the response may take."},
+     .doc = "Bytes per second at which the response may go out (limit_rate), once it was set; 0: "
+            "no limit."},
     {.name = "msec", .get = get::msec, .doc = "The time in seconds with milliseconds."},
     {.name = "nginx_version",
      .get = get::nginx_version,

@@ -1,15 +1,12 @@
 // What is answered.
 #include "corehttpd/base/text.h"
 #include "corehttpd/conf/values.h"
+#include "corehttpd/http/response_rate.h"
 #include "corehttpd/http/trailers.h"
 #include "expr/variables.h"
 
 namespace corehttpd::expr {
 namespace {
-
-struct LimitRate {
-  std::uint64_t bytes_per_second = 0;
-};
 
 // Fields that the head holds apart from its list; nothing for others.
 Value special_field(http::Exchange& exchange, std::string_view name) {
@@ -47,8 +44,8 @@ Value bytes_sent(http::Exchange& exchange, std::string_view) {
 }
 
 Value limit_rate(http::Exchange& exchange, std::string_view) {
-  const LimitRate* rate = exchange.main().find_state<LimitRate>();
-  return formatted(exchange, "{}", rate == nullptr ? 0 : rate->bytes_per_second);
+  const auto* rate = exchange.main().find_state<http::ResponseRate>();
+  return formatted(exchange, "{}", rate == nullptr ? 0 : rate->bytes_per_second.value_or(0));
 }
 
 void set_limit_rate(http::Exchange& exchange, std::string_view value) {
@@ -57,7 +54,7 @@ void set_limit_rate(http::Exchange& exchange, std::string_view value) {
     exchange.log(LogLevel::kError, 0, "invalid $limit_rate \"{}\"", value);
     return;
   }
-  exchange.main().state<LimitRate>().bytes_per_second = *bytes;
+  exchange.main().state<http::ResponseRate>().bytes_per_second = *bytes;
 }
 
 Value request_completion(http::Exchange& exchange, std::string_view) {

@@ -59,6 +59,22 @@ bool set_large_client_header_buffers(const Setting& s) {
   return true;
 }
 
+// As nginx, each line says all: several browsers, or none.
+bool set_keepalive_disable(const Setting& s) {
+  std::uint8_t browsers = 0;
+  for (std::size_t i = 0; i < s.words().size(); ++i) {
+    if (s.word(i) == "msie6") {
+      browsers |= S::kDisableMsie6;
+    } else if (s.word(i) == "safari") {
+      browsers |= S::kDisableSafari;
+    } else if (s.word(i) != "none") {
+      return conf::fail_choice(s, i, "none, msie6, safari");
+    }
+  }
+  settings_of(s).keepalive_disable = browsers;
+  return true;
+}
+
 bool set_keepalive_timeout(const Setting& s) {
   S& settings = settings_of(s);
   settings.keepalive_header_timeout = -1;
@@ -66,12 +82,15 @@ bool set_keepalive_timeout(const Setting& s) {
   return s.words().size() < 2 || conf::read_time(s, 1, settings.keepalive_header_timeout);
 }
 
-// The levels of subdirectories that may follow have no use here: temporary files have no name.
+// The levels of subdirectories are for files that keep a name (client_body_in_file_only).
 bool set_client_body_temp_path(const Setting& s) {
+  decltype(S::client_body_temp_levels) levels = {};
   for (std::size_t i = 1; i < s.words().size(); ++i) {
     std::uint64_t level = 0;
-    if (!conf::read_number(s, i, 0, 3, level)) return false;
+    if (!conf::read_number(s, i, 1, 3, level)) return false;
+    levels[i - 1] = static_cast<std::uint8_t>(level);
   }
+  settings_of(s).client_body_temp_levels = levels;
   if (!conf::read_path(s, 0, settings_of(s).client_body_temp_path)) return false;
   s.compiler.object_or_make<TempPaths>().add(settings_of(s).client_body_temp_path);
   return true;
@@ -174,8 +193,9 @@ constexpr std::array kDirectives = {
              "Keeps a buffered request body in one piece of memory."),
     row("client_body_temp_path", kEverywhere, "path [level1 [level2 [level3]]]",
         set_client_body_temp_path, {},
-        "Directory of temporary files for request bodies. Levels are accepted but not needed: the "
-        "files have no name.",
+        "Directory of temporary files for request bodies. Most have no name; those of "
+        "client_body_in_file_only are numbered and lie below subdirectories named by the last "
+        "digits of their numbers, as many as each level says.",
         conf::between(1, 4)),
     row("client_body_timeout", kEverywhere, "time", conf::set_time<&S::client_body_timeout>, "60s",
         "Longest pause between two reads of a request body; after it 408."),
@@ -218,6 +238,15 @@ constexpr std::array kDirectives = {
         "The location answers internal requests only (error_page, try_files, index, subrequests…); "
         "others get 404.",
         conf::exactly(0)),
+    row("keepalive_disable", kEverywhere, "none | browser ...", set_keepalive_disable, "msie6",
+        "Closes connections of browsers that are known to misbehave: msie6 after a POST of "
+        "Internet "
+        "Explorer 6 and older, safari those of Safari on macOS.",
+        conf::at_least(1)),
+    row("keepalive_min_timeout", kEverywhere, "time", conf::set_time<&S::keepalive_min_timeout>,
+        "0",
+        "How long an idle connection is kept at least while its worker ends, within "
+        "keepalive_timeout; 10 seconds are kept in any case."),
     row("keepalive_requests", kEverywhere, "number", conf::set_number<&S::keepalive_requests, 1>,
         "1000", "Requests served over one connection."),
     row("keepalive_time", kEverywhere, "time", conf::set_time<&S::keepalive_time>, "1h",
@@ -230,7 +259,9 @@ constexpr std::array kDirectives = {
     row("large_client_header_buffers", kHttpServer, "number size", set_large_client_header_buffers,
         "4 8k",
         "Number and size of further buffers for a request head: a longer request line is answered "
-        "by 414, a longer field by 400.",
+        "by 414, a longer field or head by 400, whose page says what was too large (error_page "
+        "494). "
+        "Over HTTP/2 clients are told the product of both, and a head above it is answered by 431.",
         conf::exactly(2)),
     row("lingering_close", kEverywhere, "off | on | always",
         conf::set_choice<&S::lingering_close, kLingering>, "on",
@@ -244,6 +275,8 @@ constexpr std::array kDirectives = {
              "Errors of files not found go to the error log."),
     flag_row("log_subrequest", kEverywhere, conf::set_flag<&S::log_subrequest>, "off",
              "Subrequests appear in the access log."),
+    row("max_headers", kHttpServer, "number", conf::set_number<&S::max_headers, 1>, "1000",
+        "Largest number of fields in a request; more are answered by 400."),
     row("max_ranges", kEverywhere, "number", conf::set_number<&S::max_ranges>, {},
         "Largest number of byte ranges in a request; a request with more gets the whole file. 0 "
         "turns ranges off. Not set: no limit."),
@@ -266,7 +299,9 @@ constexpr std::array kDirectives = {
         conf::set_choice<&S::server_tokens, kTokens>, "on",
         "The version in the Server field and on error pages."),
     flag_row("tcp_nodelay", kEverywhere, conf::set_flag<&S::tcp_nodelay>, "on",
-             "Sets TCP_NODELAY on connections."),
+             "Sets TCP_NODELAY on connections. What an address's default server says holds for all "
+             "of its "
+             "connections."),
     flag_row("tcp_nopush", kEverywhere, conf::set_flag<&S::tcp_nopush>, "on",
              "Sends the head and the begin of a file in one packet."),
     flag_row(

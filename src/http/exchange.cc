@@ -67,6 +67,7 @@ void Exchange::start() {
     log(LogLevel::kInfo, 0, "client sent invalid method while reading client request line");
     return fail(400);
   }
+  if (request_.raw_path == "*" && request_.method == Method::kOptions) return answer_for_server();
   const auto uri =
       normalize_path(arena_, request_.raw_path, settings<CoreSettings>().merge_slashes);
   if (!uri) {
@@ -75,11 +76,21 @@ void Exchange::start() {
   }
   uri_ = *uri;
   args_ = request_.query;
+  if (request_.unknown_expectation) return fail(417);
   if (request_.method == Method::kTrace || request_.method == Method::kConnect) {
     response_.close_connection = true;  // What follows may have been meant for somebody else.
     return fail(405);
   }
   enter_site();
+}
+
+// "OPTIONS *": a ping of the server as a whole (RFC 9110 §9.3.7). No location has a say.
+void Exchange::answer_for_server() {
+  uri_ = request_.raw_path;
+  response_.status = 200;
+  response_.content_length = 0;
+  response_.fields.add(arena_, FieldName::kOther, "Allow", "GET, HEAD, POST, OPTIONS");
+  respond(nullptr);
 }
 
 bool Exchange::choose_site() {

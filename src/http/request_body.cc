@@ -331,7 +331,8 @@ bool RequestBody::open_file() {
                                          ? exchange_.services().body_temp_path
                                          : settings.client_body_temp_path;
   const bool named = settings.client_body_in_file_only != CoreSettings::BodyInFile::kOff;
-  auto file = named ? open_named_file(exchange_.arena(), directory, file_name_)
+  auto file = named ? open_named_file(exchange_.arena(), directory,
+                                      settings.client_body_temp_levels, file_name_)
                     : open_nameless_file(directory);
   if (!file) {
     exchange_.log(LogLevel::kCrit, file.error().detail, "{} \"{}\" failed", file.error().context,

@@ -1,5 +1,5 @@
-// Multishot receives. The kernel picks a buffer when data has come, we deliver and lend it again
-// within the turn.
+// Multishot receives, but for a socket's first. The kernel picks a buffer when data has come, we
+// deliver and lend it again within the turn.
 //
 // ReceiveState::wish_ is what the owner wants and phase_ what the kernel holds. Every request of a
 // state ends with one completion without F_MORE; settle() then brings phase_ in line with wish_, in
@@ -66,7 +66,11 @@ void RingLoop::arm(ReceiveState& state) {
     return;
   }
   state.phase_ = ReceiveState::Phase::kReceiving;
-  io_uring_prep_recv_multishot(&request, state.fd_, nullptr, 0, 0);
+  if (std::exchange(state.received_before_, true)) {
+    io_uring_prep_recv_multishot(&request, state.fd_, nullptr, 0, 0);
+  } else {
+    io_uring_prep_recv(&request, state.fd_, nullptr, 0, 0);  // As much as a buffer holds.
+  }
   request.flags |= IOSQE_BUFFER_SELECT;
   request.buf_group = ReceiveBuffers::kGroup;
   mark(request, &state, kReceive);

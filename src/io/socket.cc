@@ -69,8 +69,41 @@ Result<> bind_inet(int fd, const Address& address, const ListenOptions& options)
       !set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, options.ipv6_only ? 1 : 0)) {
     return system_error("setsockopt(IPV6_V6ONLY)");
   }
+  // One option for both families.
+  if (options.absent_address && !set_option(fd, IPPROTO_IP, IP_FREEBIND, 1))
+    return system_error("setsockopt(IP_FREEBIND)");
   if (bind(fd, address.get(), address.length) < 0) return system_error("bind()");
   return {};
+}
+
+// Before listen(), since accepted sockets inherit them and TCP's window scale follows from the
+// receive buffer. Refusals are not fatal: the kernel cuts to its limits anyway, and a connection
+// without such an option still is one.
+void set_socket_options(int fd, const ListenOptions& options, bool tcp) {
+  if (options.receive_buffer > 0)
+    (void)set_option(fd, SOL_SOCKET, SO_RCVBUF, options.receive_buffer);
+  if (options.send_buffer > 0) (void)set_option(fd, SOL_SOCKET, SO_SNDBUF, options.send_buffer);
+  if (!tcp) return;
+  using KeepAlive = ListenOptions::KeepAlive;
+  if (options.keep_alive != KeepAlive::kSystem)
+    (void)set_option(fd, SOL_SOCKET, SO_KEEPALIVE, options.keep_alive == KeepAlive::kOn ? 1 : 0);
+  if (options.keep_idle_seconds > 0)
+    (void)set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, options.keep_idle_seconds);
+  if (options.keep_interval_seconds > 0)
+    (void)set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, options.keep_interval_seconds);
+  if (options.keep_probes > 0) (void)set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, options.keep_probes);
+  // Off is said too: a reload may take them back.
+  (void)set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, options.defer_seconds);
+}
+
+int backlog_of(const ListenOptions& options) {
+  return options.backlog > 0 ? options.backlog : largest_backlog();
+}
+
+// After listen(), which the kernel wants first.
+void set_fast_open(int fd, const ListenOptions& options, bool tcp) {
+  if (tcp && options.fast_open > 0)
+    (void)set_option(fd, IPPROTO_TCP, TCP_FASTOPEN, options.fast_open);
 }
 
 }  // namespace
@@ -94,20 +127,21 @@ Result<int> open_stream_socket(int family) {
 
 Result<int> listen_on(const Address& address, const ListenOptions& options) {
   OwnedFd fd(CORE_TRY(open_stream_socket(address.family())));
-  // Before listen(), since accepted sockets inherit them and TCP's window scale follows from the
-  // receive buffer. Refusals are not fatal: the kernel cuts to its limits anyway.
-  if (options.receive_buffer > 0)
-    (void)set_option(fd.get(), SOL_SOCKET, SO_RCVBUF, options.receive_buffer);
-  if (options.send_buffer > 0)
-    (void)set_option(fd.get(), SOL_SOCKET, SO_SNDBUF, options.send_buffer);
+  set_socket_options(fd.get(), options, !address.is_unix());
   if (address.is_unix()) {
     CORE_TRY_VOID(bind_unix(fd.get(), address));
   } else {
     CORE_TRY_VOID(bind_inet(fd.get(), address, options));
   }
-  if (listen(fd.get(), options.backlog > 0 ? options.backlog : largest_backlog()) < 0)
-    return system_error("listen()");
+  if (listen(fd.get(), backlog_of(options)) < 0) return system_error("listen()");
+  set_fast_open(fd.get(), options, !address.is_unix());
   return fd.release();
+}
+
+void configure_listener(int fd, const Address& address, const ListenOptions& options) {
+  set_socket_options(fd, options, !address.is_unix());
+  (void)listen(fd, backlog_of(options));  // Of a socket that listens it changes the backlog.
+  set_fast_open(fd, options, !address.is_unix());
 }
 
 Result<Address> local_address(int fd) {

@@ -12,6 +12,9 @@ namespace corehttpd::route {
 namespace {
 
 constexpr std::uint16_t kPortDefault = 80;
+// How long the kernel keeps a connection without bytes to itself when "deferred" asks for it:
+// client_header_timeout's default.
+constexpr int kDeferSeconds = 60;
 
 void add_notice(const conf::Setting& s, std::size_t word, std::string message, std::string help) {
   s.compiler.diagnostics().add(conf::Severity::kNotice, s.node.words[word].at, std::move(message),
@@ -95,6 +98,56 @@ Read read_size_parameter(const conf::Setting& s, std::size_t word, std::string_v
   return Read::kYes;
 }
 
+// "so_keepalive=on", "off", or "[idle]:[interval]:[probes]" with at least one of them.
+bool read_keepalive(std::string_view value, io::ListenOptions& options) {
+  using KeepAlive = io::ListenOptions::KeepAlive;
+  if (value == "off") {
+    options.keep_alive = KeepAlive::kOff;
+    return true;
+  }
+  options.keep_alive = KeepAlive::kOn;
+  if (value == "on") return true;
+  int* const seconds[] = {&options.keep_idle_seconds, &options.keep_interval_seconds};
+  for (int* out : seconds) {
+    const std::size_t colon = value.find(':');
+    if (colon == std::string_view::npos) return false;
+    const auto time = conf::parse_time_ms(colon == 0 ? "0" : value.substr(0, colon));
+    // The kernel counts in whole seconds, up to its own limit of nine hours.
+    if (!time || *time > 32767 * Milliseconds{1000}) return false;
+    *out = static_cast<int>((*time + 999) / 1000);
+    value.remove_prefix(colon + 1);
+  }
+  const auto probes = value.empty() ? 0 : text::parse_decimal(value);
+  if (!probes || *probes > 127) return false;
+  options.keep_probes = static_cast<int>(*probes);
+  return options.keep_idle_seconds + options.keep_interval_seconds + options.keep_probes > 0;
+}
+
+Read read_tcp_parameter(const conf::Setting& s, std::size_t word, ListenBuild& listen) {
+  const std::string_view text = s.word(word);
+  if (const auto value = value_of(text, "fastopen")) {
+    const auto number = text::parse_decimal(*value);
+    if (!number || *number > INT32_MAX) {
+      fail_parameter(s, word, "fastopen");
+      return Read::kFailed;
+    }
+    listen.options.fast_open = static_cast<int>(*number);
+    return Read::kYes;
+  }
+  if (const auto value = value_of(text, "so_keepalive")) {
+    if (!read_keepalive(*value, listen.options)) {
+      s.fail(word, "invalid so_keepalive value: \"{}\"", *value);
+      return Read::kFailed;
+    }
+    return Read::kYes;
+  }
+  if (text == "deferred") {
+    listen.options.defer_seconds = kDeferSeconds;
+    return Read::kYes;
+  }
+  return Read::kNo;
+}
+
 // Parameters that shape the socket. Any of them gives the address a socket of its own.
 Read read_socket_parameter(const conf::Setting& s, std::size_t word, ListenBuild& listen) {
   const std::string_view text = s.word(word);
@@ -131,17 +184,13 @@ Read read_socket_parameter(const conf::Setting& s, std::size_t word, ListenBuild
     read = read_size_parameter(s, word, "sndbuf", listen.options.send_buffer);
   }
   if (read != Read::kNo) return read;
-  for (std::string_view name : {"fastopen", "setfib", "accept_filter", "so_keepalive"}) {
+  for (std::string_view name : {"setfib", "accept_filter"}) {
     if (!value_of(text, name)) continue;
-    add_notice(s, word, fmt::format("parameter \"{}\" of \"listen\" has no effect", text), {});
+    add_notice(s, word, fmt::format("parameter \"{}\" of \"listen\" has no effect", text),
+               "Linux has nothing like it");
     return Read::kYes;
   }
-  if (text == "deferred") {
-    add_notice(s, word, "parameter \"deferred\" of \"listen\" has no effect",
-               "a connection costs nothing until its first bytes are there");
-    return Read::kYes;
-  }
-  return Read::kNo;
+  return read_tcp_parameter(s, word, listen);
 }
 
 bool read_parameter(const conf::Setting& s, std::size_t word, ListenBuild& listen) {

@@ -107,12 +107,17 @@ constexpr conf::Directive kDirectives[] = {
     {.name = "listen",
      .contexts = Context::kServer,
      .arity = conf::at_least(1),
-     .syntax = "address[:port] | port | unix:path [default_server] [proxy_protocol] [bind] "
-               "[backlog=number] [rcvbuf=size] [sndbuf=size] [reuseport] [ipv6only=on|off] …",
+     .syntax =
+         "address[:port] | port | unix:path [default_server] [proxy_protocol] [bind] "
+         "[backlog=number] [rcvbuf=size] [sndbuf=size] [deferred] [fastopen=number] [reuseport] "
+         "[ipv6only=on|off] [so_keepalive=on|off|[idle]:[interval]:[probes]] …",
      .set = set_listen,
      .inherit = conf::Inherit::kNone,
      .doc = "An address that the server answers on. Without any: *:80, or *:8000 when not started "
-            "by root."},
+            "by root. backlog is the system's largest (somaxconn) if not given. All workers accept "
+            "from one socket per address, so that reuseport only lets other programs share the "
+            "port. An address that this machine does not have is served when it appears. setfib "
+            "and accept_filter have no meaning on Linux."},
     {.name = "location",
      .contexts = Context::kServer | Context::kLocation,
      .kind = conf::Kind::kBlock,

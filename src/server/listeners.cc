@@ -9,17 +9,33 @@
 #include <cerrno>
 #include <ctime>
 
+#include "corehttpd/base/log.h"
+
 namespace corehttpd::server {
 
 namespace {
+
+// An address that comes later (a tunnel, a cloud's second address, IPv6 whose duplicate detection
+// is not over) must not keep all other sites down, nor need a start in the right order.
+void warn_of_absent(const route::Listener& listener) {
+  log(nullptr, LogLevel::kWarn,
+      "bind() to {}: this machine does not have that address now, it is served when it appears",
+      listener.address.to_string());
+}
 
 // A server that has just ended may hold its address for some milliseconds more; nginx tries as
 // often.
 Result<int> listen_patiently(const route::Listener& listener) {
   constexpr int kTries = 5;
   constexpr timespec kPause{0, 100'000'000};
+  io::ListenOptions options = listener.options;
   for (int tries = 1;; ++tries) {
-    auto fd = io::listen_on(listener.address, listener.options);
+    auto fd = io::listen_on(listener.address, options);
+    if (!fd && fd.error().detail == EADDRNOTAVAIL && !options.absent_address) {
+      warn_of_absent(listener);
+      options.absent_address = true;
+      continue;
+    }
     if (fd || fd.error().detail != EADDRINUSE || tries == kTries) return fd;
     ::nanosleep(&kPause, nullptr);
   }
@@ -100,6 +116,10 @@ Result<> ListeningSockets::open(std::span<route::Listener> wanted, std::string& 
 }
 
 void ListeningSockets::keep_only(std::span<route::Listener> wanted) {
+  for (const route::Listener& listener : wanted) {
+    if (const Bound* bound = find(listener.address))
+      io::configure_listener(bound->fd, bound->address, listener.options);
+  }
   std::erase_if(bound_, [&](const Bound& bound) {
     const bool keep = std::any_of(wanted.begin(), wanted.end(),
                                   [&](const auto& w) { return w.address == bound.address; });
@@ -135,6 +155,10 @@ Result<> test_listeners(std::span<route::Listener> wanted, std::string& failed) 
         ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
       if (::bind(fd, listener.address.get(), listener.address.length) != 0 && errno != EADDRINUSE)
         error = errno;
+      if (error == EADDRNOTAVAIL) {
+        warn_of_absent(listener);
+        error = 0;
+      }
       ::close(fd);
     }
     if (error != 0) {

@@ -25,8 +25,8 @@ class ListeningSockets {
   // Makes sure there is a socket for each listener; those that exist already are kept. On failure
   // what was newly bound is closed again and failed says which: "bind() to 0.0.0.0:80".
   Result<> open(std::span<route::Listener> wanted, std::string& failed);
-  // Closes the sockets that wanted does not name. Before the new generation is forked, which would
-  // hold them open.
+  // Closes the sockets that wanted does not name, and gives the others its options. Before the new
+  // generation is forked, which would hold them open.
   void keep_only(std::span<route::Listener> wanted);
   // The socket of each listener, in its order.
   std::vector<int> descriptors(std::span<route::Listener> wanted) const;
@@ -52,7 +52,8 @@ class ListeningSockets {
   std::vector<Bound> bound_;
 };
 
-// For -t: can each address be bound? In use by someone is no error, as with nginx.
+// For -t: can each address be bound? In use by someone is no error, as with nginx, and one that
+// this machine does not have is worth a warning.
 Result<> test_listeners(std::span<route::Listener> wanted, std::string& failed);
 
 }  // namespace corehttpd::server

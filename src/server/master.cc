@@ -47,6 +47,7 @@ int Master::run() {
   // Blocked before anything can send us one; a worker restores the mask.
   ::sigprocmask(SIG_BLOCK, &waited_, &original_);
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // A limit on the sizes of files is an error of one write.
   signals_ = ::signalfd(-1, &waited_, SFD_CLOEXEC | SFD_NONBLOCK);
   started_at_ = ::time(nullptr);
   inherited_ = take_inheritance();

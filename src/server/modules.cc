@@ -101,6 +101,7 @@ std::span<const conf::Module* const> modules() {
       &transform::fields_module(),
       &transform::charset_module(),
       &transform::gzip_module(),
+      &transform::rate_module(),
       &conf::later_module(),
   };
   return kModules;
@@ -110,7 +111,7 @@ std::span<const conf::Module* const> modules() {
 std::span<const http::Transform* const> transforms() {
   static const std::array kTransforms = {
       &transform::conditional(), &transform::fields(), &transform::charset(),
-      &transform::gzip(),        &transform::range(),
+      &transform::gzip(),        &transform::range(),  &transform::rate(),
   };
   return kTransforms;
 }

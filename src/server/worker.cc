@@ -55,7 +55,8 @@ void install_signals(bool alone) {
   sigfillset(&action.sa_mask);
   for (int signal : {SIGTERM, SIGINT, SIGQUIT, SIGUSR1}) ::sigaction(signal, &action, nullptr);
   action.sa_handler = SIG_IGN;
-  for (int signal : {SIGPIPE, SIGHUP, SIGUSR2, SIGWINCH}) ::sigaction(signal, &action, nullptr);
+  for (int signal : {SIGPIPE, SIGXFSZ, SIGHUP, SIGUSR2, SIGWINCH})
+    ::sigaction(signal, &action, nullptr);
   action.sa_handler = SIG_DFL;
   if (!alone) ::sigaction(SIGCHLD, &action, nullptr);
   sigset_t none;

@@ -6,6 +6,7 @@
 
 #include "corehttpd/base/check.h"
 #include "corehttpd/base/text.h"
+#include "corehttpd/http/response_rate.h"
 #include "upstream/gateway_request.h"
 
 namespace corehttpd::upstream {
@@ -142,6 +143,9 @@ void GatewayRequest::on_head() {
       return conclude(http::StepOutcome::fail(404));
     }
     keep_for_redirect(*exchange_, head);
+    // nginx keeps the rate as well: the file that is sent in place of the answer goes out at it.
+    if (orders.limit_rate)
+      exchange_->state<http::ResponseRate>().bytes_per_second = orders.limit_rate;
     if (exchange_->request().method != http::Method::kHead) {
       exchange_->set_method(http::Method::kGet);
     }

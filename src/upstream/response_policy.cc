@@ -2,6 +2,7 @@
 
 #include "corehttpd/base/text.h"
 #include "corehttpd/http/core_settings.h"
+#include "corehttpd/http/response_rate.h"
 #include "corehttpd/http/target.h"
 
 namespace corehttpd::upstream {
@@ -90,6 +91,8 @@ AccelOrders read_orders(const GatewaySettings& settings, const OriginHead& head)
     } else if (is("Buffering", kIgnoreAccelBuffering)) {
       if (text::equals_ignore_case(field.value, "yes")) orders.buffering = true;
       if (text::equals_ignore_case(field.value, "no")) orders.buffering = false;
+    } else if (is("Limit-Rate", kIgnoreAccelLimitRate)) {
+      if (const auto rate = text::parse_decimal(field.value)) orders.limit_rate = *rate;
     }
   }
   return orders;
@@ -117,6 +120,7 @@ void apply_head(http::Exchange& exchange, const GatewaySettings& settings, const
     }
   }
   if (!orders.charset.empty()) response.charset = orders.charset;
+  if (orders.limit_rate) exchange.state<http::ResponseRate>().bytes_per_second = orders.limit_rate;
 }
 
 void keep_for_redirect(http::Exchange& exchange, const OriginHead& head) {

@@ -1,6 +1,7 @@
 // What of an origin's head goes to the client, and what it orders the server to do.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -10,12 +11,13 @@
 
 namespace corehttpd::upstream {
 
-// The X-Accel-... fields that are not ignored by configuration. X-Accel-Expires and
-// X-Accel-Limit-Rate are accepted and have no effect before there is a cache and a rate limit.
+// The X-Accel-... fields that are not ignored by configuration. X-Accel-Expires is accepted and has
+// no effect before there is a cache.
 struct AccelOrders {
-  std::string_view redirect;      // X-Accel-Redirect; empty: none.
-  std::string_view charset;       // X-Accel-Charset.
-  std::optional<bool> buffering;  // X-Accel-Buffering: yes or no.
+  std::string_view redirect;                // X-Accel-Redirect; empty: none.
+  std::string_view charset;                 // X-Accel-Charset.
+  std::optional<bool> buffering;            // X-Accel-Buffering: yes or no.
+  std::optional<std::uint64_t> limit_rate;  // X-Accel-Limit-Rate: bytes per second, 0: unlimited.
 };
 AccelOrders read_orders(const GatewaySettings& settings, const OriginHead& head);
 

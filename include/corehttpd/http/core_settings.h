@@ -2,6 +2,7 @@
 // send_*, limits, error_log…).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -18,6 +19,7 @@ struct CoreSettings {
   std::uint32_t large_header_buffers_number = 4;
   std::uint64_t large_header_buffers_size = 8192;  // One line may be this long (414 for the request
                                                    // line, 400 for a field, as nginx has it).
+  std::uint32_t max_headers = 1000;                // Fields of one head.
   bool ignore_invalid_headers = true;
   bool underscores_in_headers = false;
   bool merge_slashes = true;
@@ -26,6 +28,8 @@ struct CoreSettings {
   std::uint64_t client_body_buffer_size = 16 * 1024;
   std::uint64_t client_max_body_size = 1024 * 1024;  // 0: no limit.
   std::string_view client_body_temp_path;  // A directory, absolute; empty: the server's default.
+  // Digits of a kept file's number that name each level of subdirectories; 0: no further level.
+  std::array<std::uint8_t, 3> client_body_temp_levels = {};
   enum class BodyInFile : std::uint8_t {
     kOff,
     kOn,
@@ -38,6 +42,11 @@ struct CoreSettings {
       -1;  // Second argument: "Keep-Alive: timeout=N"; -1: not sent.
   std::uint64_t keepalive_requests = 1000;
   Milliseconds keepalive_time = 3'600'000;
+  // While draining an idle connection is kept at least this long, if keepalive_timeout allows.
+  Milliseconds keepalive_min_timeout = 0;
+  // Browsers that are not kept alive: bits.
+  enum KeepaliveDisable : std::uint8_t { kDisableMsie6 = 1, kDisableSafari = 2 };
+  std::uint8_t keepalive_disable = kDisableMsie6;
   Milliseconds send_timeout = 60'000;
   enum class Lingering : std::uint8_t { kOff, kOn, kAlways } lingering_close = Lingering::kOn;
   Milliseconds lingering_time = 30'000;

@@ -20,6 +20,7 @@ struct RequestHead {
       false;  // A body follows: a length above 0, chunked, or a stream not yet ended.
   bool expects_continue =
       false;  // "Expect: 100-continue" is the transport's business (Transport::grant).
+  bool unknown_expectation = false;  // Expect asks for something else: 417 (RFC 9110 §10.1.1).
   std::string_view method_text;
   std::string_view
       target;  // As received: $request_uri ("/a%20b?x", of an absolute-form its path and query).

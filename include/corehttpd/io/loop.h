@@ -110,6 +110,9 @@ class ReceiveState : public ListHook<ReadyTag> {
   int end_ = kNoEnd;  // The receive's last result (0 or -errno) when it came after receive_stop().
   Phase phase_ = Phase::kOff;
   Wish wish_ = Wish::kNothing;
+  // The first receive is a single one: a connection that ends with its first request then leaves
+  // nothing to be cancelled.
+  bool received_before_ = false;
   bool cancelling_ = false;  // A cancel of phase_ is on its way.
   bool stop_due_ = false;    // stopped_ is to be called.
 };

@@ -53,6 +53,15 @@ struct ListenOptions {
   bool ipv6_only = true;
   bool reuse_port = false;
   int receive_buffer = 0, send_buffer = 0;  // 0: the system's.
+  // The rest is of TCP. Connections are accepted when their first bytes are there, or after this
+  // many seconds; 0: when they are made.
+  int defer_seconds = 0;
+  int fast_open = 0;  // Length of the queue of connections that bring data with their SYN; 0: none.
+  enum class KeepAlive : std::uint8_t { kSystem, kOff, kOn } keep_alive = KeepAlive::kSystem;
+  int keep_idle_seconds = 0, keep_interval_seconds = 0, keep_probes = 0;  // 0: the system's.
+  // Binds an address too that this machine does not have (yet): the socket hears of connections
+  // from when it has.
+  bool absent_address = false;
 };
 // The backlog that 0 stands for: /proc/sys/net/core/somaxconn, 4096 when that cannot be read.
 int largest_backlog();
@@ -60,6 +69,9 @@ int largest_backlog();
 // file is replaced, a live one is not; the new file may be connected to by everybody, as nginx's).
 // The caller owns the descriptor. detail: errno.
 Result<int> listen_on(const Address& address, const ListenOptions& options);
+// Gives a listening socket of address the options that can still be changed: all but ipv6_only,
+// reuse_port and absent_address. Buffers hold for connections made from then on.
+void configure_listener(int fd, const Address& address, const ListenOptions& options);
 // A non-blocking, close-on-exec stream socket of the family.
 Result<int> open_stream_socket(int family);
 Result<Address> local_address(int fd);

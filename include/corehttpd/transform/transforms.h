@@ -1,5 +1,5 @@
 // Transforms that change heads or cut bodies. The server's list decides their order; nginx's is:
-// conditional, fields, charset, (encodings), range.
+// conditional, fields, charset, (encodings), range; rate changes nothing and comes last.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,15 @@ const conf::Module& fields_module();
 // where source_charset and a charset_map say how.
 const http::Transform& charset();
 const conf::Module& charset_module();
+
+// limit_rate, limit_rate_after: makes the exchange's http::ResponseRate, which transports keep to.
+const http::Transform& rate();
+const conf::Module& rate_module();
+
+struct RateSettings {
+  expr::Program rate;  // Empty or "0": no limit.
+  expr::Program after;
+};
 
 struct Expires {
   enum class Kind : std::uint8_t {

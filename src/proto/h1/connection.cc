@@ -1,5 +1,6 @@
 #include "proto/h1/connection.h"
 
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -8,6 +9,28 @@
 #include "proto/connection_log.h"
 
 namespace corehttpd::h1 {
+namespace {
+
+// keepalive_disable. nginx's tests: "MSIE " followed by a version up to 6, on POST; "Safari/" with
+// "Mac OS X", but not Chrome, which says both.
+bool is_disabled_browser(const http::Exchange& exchange, const http::CoreSettings& settings) {
+  using Core = http::CoreSettings;
+  const bool posted = exchange.request().method == http::Method::kPost;
+  const bool safari = (settings.keepalive_disable & Core::kDisableSafari) != 0;
+  if (!safari && !(posted && (settings.keepalive_disable & Core::kDisableMsie6) != 0)) return false;
+  const std::string_view agent = exchange.request().fields.value(http::FieldName::kUserAgent);
+  const auto has = [agent](std::string_view text) {
+    return agent.find(text) != std::string_view::npos;
+  };
+  if (const std::size_t msie = agent.find("MSIE "); msie != std::string_view::npos) {
+    const std::string_view version = agent.substr(msie + 5);
+    return posted && (settings.keepalive_disable & Core::kDisableMsie6) != 0 &&
+           version.size() > 1 && version[0] >= '1' && version[0] <= '6' && version[1] == '.';
+  }
+  return safari && has("Safari/") && has("Mac OS X") && !has("Chrome/") && !has("Opera");
+}
+
+}  // namespace
 
 void Connection::serve(int fd, const http::ConnectionInfo& info, Context& context,
                        std::unique_ptr<proto::TlsChannel> tls,
@@ -17,7 +40,7 @@ void Connection::serve(int fd, const http::ConnectionInfo& info, Context& contex
   context.services.counters.activity(connection->activity_, +1);
   // One that the kernel had accepted before the listener was closed missed the call to drain.
   Milliseconds timeout = connection->settings_.client_header_timeout;
-  if (context.services.draining) timeout = std::min(timeout, kDrainIdle);
+  if (context.services.draining) timeout = std::min(timeout, connection->drain_idle());
   connection->wait_for(Wait::kFirstByte, timeout, true);
   connection->receive();
   if (!received.empty()) connection->on_received(received);
@@ -37,9 +60,10 @@ Connection::Connection(int fd, const http::ConnectionInfo& info, Context& contex
       tls_(std::move(tls)),
       settings_(
           context.services.sites.default_site(*info.endpoint).settings.get<http::CoreSettings>()),
+      last_settings_(&settings_),
       info_(info),
       fd_(fd) {
-  remember(settings_);
+  static_assert(sizeof(Connection) <= kBytesMax);
 }
 
 void Connection::poke() {
@@ -84,12 +108,12 @@ void Connection::advance() {
 
 void Connection::step() {
   while (state_ == State::kOpen) {
-    if (current_ == nullptr) {
+    if (!serving_) {
       if (last_request_) return discard_input();
       if (request_count_ >= kQueueMax || !begin_request()) return;
       continue;
     }
-    Request& request = *current_;
+    Request& request = *current();
     feed_body(request);
     if (!request.failure) request.pull();
     if (request.failure) abandon(request);
@@ -97,7 +121,7 @@ void Connection::step() {
     if (request.keep_alive && !request.body.done) return;
     if (!request.keep_alive) last_request_ = true;
     unread_input_ |= !request.body.done;
-    current_ = nullptr;
+    serving_ = false;
   }
 }
 
@@ -109,18 +133,11 @@ void Connection::abandon(Request& request) {
   if (!std::exchange(request.logged, true)) request.exchange.on_transport_lost(*request.failure);
 }
 
-bool Connection::may_persist(const http::CoreSettings& settings) const {
-  return settings.keepalive_timeout > 0 && info_.requests < settings.keepalive_requests &&
+bool Connection::may_persist(const http::Exchange& exchange,
+                             const http::CoreSettings& settings) const {
+  return !is_disabled_browser(exchange, settings) && settings.keepalive_timeout > 0 &&
+         info_.requests < settings.keepalive_requests &&
          now() - info_.accepted_ms < settings.keepalive_time && !context_.services.draining;
-}
-
-void Connection::remember(const http::CoreSettings& settings) {
-  const auto narrow = [](Milliseconds time) {
-    return static_cast<std::uint32_t>(std::clamp<Milliseconds>(time, 0, UINT32_MAX));
-  };
-  remembered_ = {narrow(settings.keepalive_timeout), narrow(settings.lingering_time),
-                 narrow(settings.lingering_timeout), settings.lingering_close,
-                 settings.reset_timedout_connection};
 }
 
 // What the connection waits for now, and whether it reads.
@@ -145,9 +162,9 @@ void Connection::settle() {
     const auto& settings = requests_.back().exchange.settings<http::CoreSettings>();
     if (send_operation().pending()) {
       wait_for(Wait::kSend, settings.send_timeout, send_progress_);
-    } else if (current_ != nullptr && current_->logged) {
+    } else if (serving_ && current()->logged) {
       wait_for_rest(Wait::kDiscard);
-    } else if (current_ != nullptr && current_->awaiting_body()) {
+    } else if (serving_ && current()->awaiting_body()) {
       wait_for(Wait::kBody, settings.client_body_timeout, read_progress_);
     } else {
       wait_ = Wait::kNothing;
@@ -159,9 +176,12 @@ void Connection::settle() {
 }
 
 // Back-pressure: bytes that nobody wants yet are left to the kernel, and so to the client, above a
-// mark.
+// mark. Nor is anything read beside the last response, so that its end can be the connection's at
+// once; but a client that is still uploading may be unable to read before it is done.
 void Connection::steer_receive() {
-  const bool want = !end_of_input_ && (requests_.empty() || input().size() < kInputHigh);
+  const bool want =
+      !end_of_input_ &&
+      (requests_.empty() || (last_request_ ? unread_input_ : input().size() < kInputHigh));
   if (want == receive_state().armed()) return;
   if (want) {
     receive();
@@ -174,8 +194,8 @@ void Connection::enter_idle() {
   if (wait_ == Wait::kFirstByte || wait_ == Wait::kIdle) return;
   set_activity(http::Counters::Activity::kWaiting);
   scanner_.reset();
-  Milliseconds timeout = remembered_.keepalive;
-  if (context_.services.draining) timeout = std::min(timeout, kDrainIdle);
+  Milliseconds timeout = last_settings_->keepalive_timeout;
+  if (context_.services.draining) timeout = std::min(timeout, drain_idle());
   wait_for(Wait::kIdle, timeout, true);
 }
 
@@ -191,10 +211,15 @@ void Connection::wait_for(Wait wait, Milliseconds timeout, bool progress) {
 
 // lingering_timeout between two reads, lingering_time for all of them.
 void Connection::wait_for_rest(Wait wait) {
-  if (wait_ != wait) rest_until_ms_ = now() + remembered_.lingering_time;
+  const Milliseconds age = now() - info_.accepted_ms;
+  if (wait_ != wait) {
+    // Counted so it fits into 32 bits for 49 days; a connection as old does without.
+    rest_until_ms_ = static_cast<std::uint32_t>(
+        std::clamp<Milliseconds>(age + last_settings_->lingering_time, 0, UINT32_MAX));
+  }
   const bool progress = read_progress_;
   const Milliseconds timeout =
-      std::min<Milliseconds>(remembered_.lingering_timeout, rest_until_ms_ - now());
+      std::min<Milliseconds>(last_settings_->lingering_timeout, rest_until_ms_ - age);
   wait_for(wait, std::max<Milliseconds>(timeout, 0), progress);
 }
 
@@ -210,7 +235,7 @@ void Connection::on_timer() {
   if (now() >= deadline_ms_) return expire();
   if (wait_ == Wait::kIdle && !swapped_) {
     // The deadline was set when the connection became idle.
-    const Milliseconds swap_at = deadline_ms_ - remembered_.keepalive + kIdleSwap;
+    const Milliseconds swap_at = deadline_ms_ - last_settings_->keepalive_timeout + kIdleSwap;
     if (now() < swap_at && swap_at < deadline_ms_) return arm_timer(swap_at);
     swapped_ = true;
     receive_idle();
@@ -234,13 +259,13 @@ void Connection::expire() {
     case Wait::kBody:
       log_info("client timed out while reading client request body");
       running_ = true;
-      current_->break_body(timed_out);
+      current()->break_body(timed_out);
       running_ = false;
       unread_input_ = true;
       return advance();
     case Wait::kSend:
       log_info("client timed out while sending response to client");
-      reset_on_close_ = remembered_.reset_timed_out;
+      reset_on_close_ = last_settings_->reset_timedout_connection;
       return lose(timed_out);
     case Wait::kDiscard:
       return lose(timed_out);
@@ -257,8 +282,12 @@ void Connection::set_activity(http::Counters::Activity activity) {
 // All is sent and nothing more will be served.
 void Connection::finish() {
   using Lingering = http::CoreSettings::Lingering;
-  const bool linger = remembered_.lingering == Lingering::kAlways ||
-                      (remembered_.lingering == Lingering::kOn && unread_input_);
+  // What came after the last request was left to the kernel.
+  int unread = 0;
+  if (!end_of_input_ && !unread_input_ && ioctl(fd_, FIONREAD, &unread) == 0)
+    unread_input_ = unread > 0;
+  const bool linger = last_settings_->lingering_close == Lingering::kAlways ||
+                      (last_settings_->lingering_close == Lingering::kOn && unread_input_);
   if (end_of_input_ || !linger) return begin_close();
   // Closing with unread bytes would reset the connection, and the reset can overtake the response
   // (RFC 9112 §9.6).
@@ -268,7 +297,7 @@ void Connection::finish() {
     return begin_close();
   }
   state_ = State::kLingering;
-  received_ = {};
+  drop_received();
   input_.clear();
   set_activity(http::Counters::Activity::kWriting);
   read_progress_ = true;
@@ -278,8 +307,13 @@ void Connection::finish() {
 
 void Connection::drain() {
   if (state_ != State::kOpen || (wait_ != Wait::kIdle && wait_ != Wait::kFirstByte)) return;
-  deadline_ms_ = std::min(deadline_ms_, now() + kDrainIdle);
+  deadline_ms_ = std::min(deadline_ms_, now() + drain_idle());
   arm_timer(deadline_ms_);
+}
+
+// While draining, idle connections get this long for a last request.
+Milliseconds Connection::drain_idle() const {
+  return std::max(kDrainIdle, settings_.keepalive_min_timeout);
 }
 
 void Connection::close_now() { lose(Error{Code::kCancelled, Party::kSelf, 0, "shutting down"}); }
@@ -297,7 +331,7 @@ void Connection::lose(const Error& error) {
 
 void Connection::begin_close() {
   state_ = State::kClosing;
-  received_ = {};
+  drop_received();
   loop().cancel(timer());
   context_.services.turn.post(task());
 }
@@ -312,7 +346,8 @@ void Connection::on_stopped() {
 void Connection::continue_close() {
   if (state_ != State::kClosing) return;
   if (send_operation().pending() || !receive_state().idle()) {
-    if (std::exchange(stop_asked_, true)) return;
+    if (stop_asked_) return;
+    stop_asked_ = true;
     if (send_operation().pending()) cancel_send();
     if (!receive_state().idle()) receive_stop();
     return;
@@ -338,7 +373,7 @@ void Connection::close_socket() {
 void Connection::destroy_at_end_of_turn() {
   state_ = State::kClosed;
   loop().cancel(timer());
-  current_ = nullptr;
+  serving_ = false;
   TurnQueue& turn = context_.services.turn;
   // Requests first: their exchanges name the connection.
   while (Request* request = requests_.pop_front()) turn.post_destroy(*request);

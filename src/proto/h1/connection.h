@@ -38,6 +38,8 @@ class Connection final : public io::Receiver,
                          private io::Timer,
                          private TurnTask {
  public:
+  // What an idle connection costs in user memory, malloc's own part included, is at most 400 bytes.
+  static constexpr std::size_t kBytesMax = 400 - sizeof(void*);
   // Requests whose responses are on their way at one time. Bounded also by what one gathered send
   // can hold.
   static constexpr std::size_t kQueueMax = 8;
@@ -68,11 +70,12 @@ class Connection final : public io::Receiver,
   // --- For requests.
   // A request has changed: look at it.
   void poke();
-  // May another request follow, as far as the connection is concerned?
-  bool may_persist(const http::CoreSettings& settings) const;
-  // What of the settings of the request's location holds after its end.
-  void remember(const http::CoreSettings& settings);
-  bool has_input() const { return !received_.empty() || !input_.empty(); }
+  // May another request follow the one of exchange, as far as the connection is concerned?
+  bool may_persist(const http::Exchange& exchange, const http::CoreSettings& settings) const;
+  // The settings of a request's location, some of which hold after its end. They must live as long
+  // as the configuration.
+  void remember(const http::CoreSettings& settings) { last_settings_ = &settings; }
+  bool has_input() const { return !input_.empty() || !received().empty(); }
   const http::ConnectionInfo& info() const { return info_; }
   bool over_tls() const { return tls_ != nullptr; }
   Context& context() const { return context_; }
@@ -138,6 +141,7 @@ class Connection final : public io::Receiver,
   void settle();
   void steer_receive();
   void enter_idle();
+  Milliseconds drain_idle() const;
   void wait_for(Wait wait, Milliseconds timeout, bool progress);
   void wait_for_rest(Wait wait);
   void arm_timer(Milliseconds at_ms);
@@ -156,7 +160,15 @@ class Connection final : public io::Receiver,
   Milliseconds now() const { return context_.services.clock.now_ms(); }
 
   // ingress.cc
-  std::span<const std::byte> input() const { return input_.empty() ? received_ : input_.view(); }
+  // Within on_received(): what is not consumed yet, when input_ is empty.
+  std::span<const std::byte> received() const {
+    return context_.receiving.connection == this ? context_.receiving.rest
+                                                 : std::span<const std::byte>();
+  }
+  void drop_received() {
+    if (context_.receiving.connection == this) context_.receiving.rest = {};
+  }
+  std::span<const std::byte> input() const { return input_.empty() ? received() : input_.view(); }
   void consume_input(std::size_t count);
   bool keep_rest();
   void discard_input();
@@ -172,48 +184,42 @@ class Connection final : public io::Receiver,
 
   // egress.cc
   void flush();
+  bool ends_with_this_send();
   void on_send_complete(int result);
   void retire();
 
-  // The settings of the last request that still matter when it is gone, times in milliseconds.
-  struct Remembered {
-    std::uint32_t keepalive;
-    std::uint32_t lingering_time;
-    std::uint32_t lingering_timeout;
-    http::CoreSettings::Lingering lingering;
-    bool reset_timed_out;
-  };
+  // The request that is being served or whose body is read: the last of requests_; nullptr: none.
+  Request* current() { return serving_ ? &requests_.back() : nullptr; }
 
+  // Connections that are idle make up most of a busy server's memory: mind sizeof (a test does).
   Context& context_;
   std::unique_ptr<proto::TlsChannel> tls_;
-  const http::CoreSettings& settings_;  // Of the endpoint's default site: for reading heads.
+  const http::CoreSettings& settings_;       // Of the endpoint's default site: for reading heads.
+  const http::CoreSettings* last_settings_;  // Of the last request: what matters after its end.
   http::ConnectionInfo info_;
   List<Request, QueueTag> requests_;  // In the order of their responses.
-  Request* current_ = nullptr;  // The last of requests_ while it is being served or its body read.
-  std::span<const std::byte>
-      received_;  // Within on_received(): what is not consumed yet, when input_ is empty.
   InputBuffer input_;
   HeadScanner scanner_;
+  std::uint32_t rest_until_ms_ = 0;  // lingering_time's end, counted from accepted_ms.
   Milliseconds deadline_ms_ = kNever;
-  Milliseconds rest_until_ms_ = kNever;  // lingering_time's end.
-  Remembered remembered_;
   int fd_;
   std::uint8_t request_count_ = 0;  // Of requests_.
   State state_ = State::kOpen;
   Wait wait_ = Wait::kNothing;
   http::Counters::Activity activity_ = http::Counters::Activity::kWaiting;
-  bool end_of_input_ = false;  // The client has shut down its side.
-  bool last_request_ =
-      false;  // No request is read any more; the connection ends when the queue is empty.
-  bool unread_input_ =
-      false;  // Bytes came, or may still come, that we don't read: close with care.
-  bool running_ = false;
-  bool dirty_ = false;
-  bool read_progress_ = false;  // Since the last settle().
-  bool send_progress_ = false;
-  bool swapped_ = false;  // The receive is an idle poll.
-  bool reset_on_close_ = false;
-  bool stop_asked_ = false;
+  bool serving_ : 1 = false;
+  bool end_of_input_ : 1 = false;  // The client has shut down its side.
+  // No request is read any more; the connection ends when the queue is empty.
+  bool last_request_ : 1 = false;
+  // Bytes came, or may still come, that we don't read: close with care.
+  bool unread_input_ : 1 = false;
+  bool running_ : 1 = false;
+  bool dirty_ : 1 = false;
+  bool read_progress_ : 1 = false;  // Since the last settle().
+  bool send_progress_ : 1 = false;
+  bool swapped_ : 1 = false;  // The receive is an idle poll.
+  bool reset_on_close_ : 1 = false;
+  bool stop_asked_ : 1 = false;
 };
 
 }  // namespace corehttpd::h1

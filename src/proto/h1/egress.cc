@@ -15,6 +15,7 @@ void Connection::flush() {
   std::array<iovec, io::Loop::kVectorsMax> vectors;
   std::size_t count = 0;
   bool more = false;
+  bool cork = false;
   for (Request* request = requests_.first(); request != nullptr && !more;
        request = requests_.next(*request)) {
     for (Segment& segment : request->output.segments()) {
@@ -24,13 +25,22 @@ void Connection::flush() {
       }
       if (!segment.in_memory() || count == vectors.size()) {
         more = true;
+        cork = request->exchange.settings<http::CoreSettings>().tcp_nopush;
         break;
       }
       vectors[count++] = {const_cast<std::byte*>(segment.bytes()), segment.length()};
     }
   }
   if (count == 0) return;
-  send({vectors.data(), count}, more && settings_.tcp_nopush);
+  // Over TLS the end is said in bytes of its own.
+  const bool hold = more ? cork : tls_ == nullptr && ends_with_this_send();
+  send({vectors.data(), count}, hold);
+}
+
+// The socket is closed as soon as all that is queued is with the kernel, which then sends the end
+// of the connection in the same segment as the last bytes.
+bool Connection::ends_with_this_send() {
+  return last_request_ && request_count_ == 1 && requests_.first()->produced && !unread_input_;
 }
 
 void Connection::on_send_complete(int result) {
@@ -64,16 +74,17 @@ void Connection::on_send_complete(int result) {
 // Ends the requests whose responses are gone, in order. One whose body is still being read past
 // stays until that is done.
 void Connection::retire() {
-  const bool was_running = std::exchange(running_, true);
+  const bool was_running = running_;
+  running_ = true;
   while (Request* request = requests_.first()) {
     if (!request->produced || !request->output.empty()) break;
     if (!std::exchange(request->logged, true)) request->exchange.on_sent();
     if (state_ != State::kOpen) break;
-    if (request == current_) {
+    if (request == current()) {
       if (request->keep_alive && !request->body.done) break;
       if (!request->keep_alive) last_request_ = true;
       unread_input_ |= !request->body.done;
-      current_ = nullptr;
+      serving_ = false;
     }
     request->ListHook<QueueTag>::unlink();
     --request_count_;

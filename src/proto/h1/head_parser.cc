@@ -13,9 +13,6 @@ namespace {
 
 using http::FieldName;
 
-// Digits of a version number that are looked at; more is no version.
-constexpr int kVersionDigitsMax = 3;
-
 // The line's end at p: how many bytes it has (1: LF, 2: CRLF), 0 when there is none: a bare CR or
 // another control character.
 std::size_t line_end_at(const char* p, const char* end) {
@@ -24,15 +21,10 @@ std::size_t line_end_at(const char* p, const char* end) {
   return *p == '\r' && end - p >= 2 && p[1] == '\n' ? 2 : 0;
 }
 
-// A decimal number at p, moved past it; -1 when there is none or it is too long.
-int version_number(const char*& p, const char* end) {
-  int value = 0;
-  int digits = 0;
-  for (; p != end && text::is_digit(*p); ++p) {
-    if (++digits > kVersionDigitsMax) return -1;
-    value = value * 10 + (*p - '0');
-  }
-  return digits == 0 ? -1 : value;
+// The digit at p, moved past it; -1 when there is none. A version's numbers have one (RFC 9112
+// §2.3).
+int version_digit(const char*& p, const char* end) {
+  return p != end && text::is_digit(*p) ? *p++ - '0' : -1;
 }
 
 struct RequestLine {
@@ -72,9 +64,9 @@ RequestLine split_request_line(std::string_view line) {
                      std::memcmp(p, kName.data(), kName.size()) == 0;
   if (!named) return refuse(400, "client sent invalid request while reading client request line");
   p += kName.size();
-  const int major = version_number(p, end);
+  const int major = version_digit(p, end);
   const bool dot = p != end && *p++ == '.';
-  out.minor = version_number(p, end);
+  out.minor = version_digit(p, end);
   if (major < 1 || !dot || out.minor < 0 || p != end) {
     return refuse(400, "client sent invalid version while reading client request line");
   }
@@ -172,7 +164,7 @@ bool Parser::read_fields() {
       at_ += ending;
       return at_ == end_ || refuse(400, "client sent invalid header line");
     }
-    if (++field_count_ > kFieldsMax)
+    if (++field_count_ > limits_.fields_max)
       return refuse(400, "client sent too many header lines while reading client request headers");
     if (!read_field()) return false;
   }
@@ -228,14 +220,16 @@ bool Parser::keep_field(std::string_view name, std::string_view value) {
       if (++host_fields_ > 1)
         return refuse(400,
                       "client sent duplicate host header while reading client request headers");
-      if (!absolute_form_) request_.authority = value;
+      // The absolute-form's counts, but an invalid one is refused all the same (RFC 9112 §3.2).
+      if (!absolute_form_) {
+        request_.authority = value;
+      } else if (!http::parse_host(arena_, value)) {
+        return refuse(400, "client sent invalid host header while reading client request headers");
+      }
       break;
-    case FieldName::kContentLength: {
-      const bool repeated = request_.content_length.has_value();
+    case FieldName::kContentLength:
       if (!read_length(value)) return false;
-      if (repeated) return true;  // Equal ones are merged (RFC 9110 §8.6).
       break;
-    }
     case FieldName::kTransferEncoding:
       ++transfer_encoding_fields_;
       transfer_encoding_ = value;
@@ -246,8 +240,12 @@ bool Parser::keep_field(std::string_view name, std::string_view value) {
       break;
     case FieldName::kExpect:
       // On HTTP/1.0 it is to be ignored (RFC 9110 §10.1.1).
-      if (request_.version == http::Version::k11 && text::equals_ignore_case(value, "100-continue"))
+      if (request_.version != http::Version::k11 || value.empty()) break;
+      if (text::equals_ignore_case(value, "100-continue")) {
         request_.expects_continue = true;
+      } else {
+        request_.unknown_expectation = true;
+      }
       break;
     default:
       break;
@@ -257,17 +255,18 @@ bool Parser::keep_field(std::string_view name, std::string_view value) {
 }
 
 bool Parser::read_length(std::string_view value) {
+  // Equal ones could be merged (RFC 9110 §8.6); nginx refuses them, and honest clients send one.
+  if (request_.content_length) {
+    return refuse(
+        400,
+        "client sent duplicate \"Content-Length\" header while reading client request headers");
+  }
   const auto length = text::parse_decimal(value);
   // Above the signed range nothing behind us (files, FastCGI) can count.
   if (value.empty() || !length ||
       *length > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
     return refuse(
         400, "client sent invalid \"Content-Length\" header while reading client request headers");
-  }
-  if (request_.content_length && *request_.content_length != *length) {
-    return refuse(
-        400,
-        "client sent differing \"Content-Length\" headers while reading client request headers");
   }
   request_.content_length = length;
   return true;
@@ -330,8 +329,11 @@ HeadLimits HeadLimits::from(const http::CoreSettings& settings) {
   constexpr std::size_t kTotalMax = std::size_t{1} << 30;
   const std::size_t total =
       std::min(first + settings.large_header_buffers_number * large, kTotalMax);
-  return {std::min(std::max(first, large), total), total, settings.ignore_invalid_headers,
-          settings.underscores_in_headers};
+  return {.line_bytes = std::min(std::max(first, large), total),
+          .total_bytes = total,
+          .fields_max = settings.max_headers,
+          .ignore_invalid_headers = settings.ignore_invalid_headers,
+          .underscores_in_headers = settings.underscores_in_headers};
 }
 
 HeadScanner::Verdict HeadScanner::refuse(std::uint16_t status) {
@@ -385,6 +387,9 @@ std::uint16_t judge_beginning(std::string_view text) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     return split_request_line(line).status;
   }
+  // A CR that no LF follows.
+  if (const std::size_t cr = text.find('\r'); cr + 1 < text.size() && cr != std::string_view::npos)
+    return 400;
   std::size_t i = 0;
   while (i < text.size() && is_token_byte(text[i])) ++i;
   if (i == text.size()) return 0;

@@ -16,8 +16,6 @@
 
 namespace corehttpd::h1 {
 
-// Fields of one head, ignored ones included; nginx's max_headers.
-inline constexpr std::size_t kFieldsMax = 1000;
 // CR and LF that may stand before a request line (§2.2: at least one empty line should be ignored).
 inline constexpr std::size_t kLeadingBytesMax = 16;
 // nginx's internal status for a field or a head that is too large; the error page's status line
@@ -28,6 +26,7 @@ struct HeadLimits {
   std::size_t line_bytes;   // One line without its end: a client_header_buffer_size or
                             // large_client_header_buffers' size, whichever is more.
   std::size_t total_bytes;  // The whole head: client_header_buffer_size and all large buffers.
+  std::size_t fields_max;   // max_headers; ignored ones count.
   bool ignore_invalid_headers;
   bool underscores_in_headers;
   static HeadLimits from(const http::CoreSettings& settings);

@@ -35,7 +35,7 @@ void Connection::on_received(std::span<const std::byte> data) {
       return;
   }
   if (input_.empty()) {
-    received_ = data;
+    context_.receiving = {this, data};
   } else if (!data.empty() && !input_.append(data, context_.services.blocks)) {
     return lose(Error{Code::kUnavailable, Party::kSelf, 0, "no memory for input"});
   }
@@ -51,14 +51,15 @@ void Connection::on_receive_error(int errno_value) {
 
 // What the call brought and nobody took must outlive it.
 bool Connection::keep_rest() {
-  const auto rest = std::exchange(received_, {});
+  const auto rest = received();
+  context_.receiving = {};
   if (rest.empty() || state_ == State::kClosing || state_ == State::kClosed) return true;
   return input_.append(rest, context_.services.blocks);
 }
 
 void Connection::consume_input(std::size_t count) {
   if (input_.empty()) {
-    received_ = received_.subspan(count);
+    context_.receiving.rest = received().subspan(count);
   } else {
     input_.consume(count);
   }
@@ -67,7 +68,7 @@ void Connection::consume_input(std::size_t count) {
 void Connection::discard_input() {
   if (!has_input()) return;
   unread_input_ = true;
-  received_ = {};
+  drop_received();
   input_.clear();
 }
 
@@ -122,7 +123,7 @@ void Connection::start_request(std::string_view head, const HeadLimits& limits) 
   requests_.push_back(request);
   ++request_count_;
   ++info_.requests;
-  current_ = &request;
+  serving_ = true;
   http::RequestHead& into = request.exchange.request();
   const ParsedHead parsed =
       parse_head(request.exchange.arena().copy(head), limits, request.exchange.arena(), into);
@@ -139,7 +140,9 @@ void Connection::start_request(std::string_view head, const HeadLimits& limits) 
     request.exchange.log(LogLevel::kInfo, 0, "{}", parsed.problem);
     return request.exchange.start_failed(parsed.status);
   }
-  request.keep_alive = parsed.keep_alive;
+  // A client with an expectation that will not be met may never send the body that it announced.
+  request.keep_alive =
+      parsed.keep_alive && !(into.unknown_expectation && parsed.framing != BodyFraming::kNone);
   request.body.framing = parsed.framing;
   request.body.done = parsed.framing == BodyFraming::kNone;
   request.body.left = into.content_length.value_or(0);
@@ -155,7 +158,7 @@ void Connection::refuse_head(std::uint16_t status, const char* problem) {
   requests_.push_back(request);
   ++request_count_;
   ++info_.requests;
-  current_ = &request;
+  serving_ = true;
   std::string_view line = as_text(input()).substr(std::min(scanner_.begin(), input().size()));
   line = line.substr(0, std::min(line.find_first_of("\r\n"), kRefusedLineMax));
   http::RequestHead& into = request.exchange.request();
@@ -167,7 +170,8 @@ void Connection::refuse_head(std::uint16_t status, const char* problem) {
   discard_input();
   scanner_.reset();
   unread_input_ = true;
-  const bool was_running = std::exchange(running_, true);
+  const bool was_running = running_;
+  running_ = true;
   request.exchange.log(LogLevel::kInfo, 0, "{}", problem);
   request.exchange.start_failed(status);
   running_ = was_running;

@@ -26,7 +26,10 @@ Request::Request(Connection& connection)
         self.connection_.context().requests.destroy(self);
       }),
       exchange(connection.context().services, *this, connection.info()),
-      connection_(connection) {}
+      connection_(connection),
+      pace_timer_(
+          [](io::Timer& timer) { static_cast<PaceTimer&>(timer).request.connection_.poke(); },
+          *this) {}
 
 const http::ConnectionInfo& Request::connection() const { return connection_.info(); }
 
@@ -82,12 +85,13 @@ void Request::send_head(const http::ResponseHead& head, http::BodySource* source
   const auto& settings = exchange.settings<http::CoreSettings>();
   source_ = source;
   files_ = settings.sendfile && !connection_.over_tls();
-  keep_alive = keep_alive && connection_.may_persist(settings) && !head.close_connection;
+  keep_alive = keep_alive && connection_.may_persist(exchange, settings) && !head.close_connection;
   // The client that waits for 100 and gets a final answer may send its body or not: what follows
   // could be either.
   if (!body.done && body.continue_due && !connection_.has_input()) keep_alive = false;
   connection_.remember(settings);
   choose_framing(head, settings);
+  pacer_.begin(exchange, exchange.services().clock.now_ms());
   queue_head(head, settings);
   if (framing_ == ResponseFraming::kNone) {
     if (source_ != nullptr) source_->cancel();
@@ -150,6 +154,8 @@ bool Request::read_once() {
     // When all is there one more byte is asked for, so that the source can say that it has ended.
     bytes_max = static_cast<std::size_t>(std::clamp<std::uint64_t>(length_left_, 1, kReadBytesMax));
   }
+  const bool at_end = framing_ == ResponseFraming::kLength && length_left_ == 0;
+  if (pacer_.limited() && !at_end && (bytes_max = paced(bytes_max)) == 0) return false;
   const auto outcome =
       source_->read(segments, bytes_max, files_ ? http::Forms::kFiles : http::Forms::kMemory);
   if (!outcome) {
@@ -159,6 +165,7 @@ bool Request::read_once() {
   }
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < outcome->segments; ++i) bytes += segments[i].length();
+  pacer_.take(bytes);
   const bool complete = framing_ == ResponseFraming::kLength && length_left_ == 0;
   if (complete && outcome->next != http::Next::kEnd) {
     // Longer than announced, or dawdling over its end: the client has what it was promised (FastCGI
@@ -174,6 +181,17 @@ bool Request::read_once() {
   if (outcome->next == http::Next::kBlocked && chunk_open_) close_chunk();
   end_body(outcome->next);
   return false;
+}
+
+// What limit_rate leaves of wanted; 0: nothing now, and the timer is set.
+std::size_t Request::paced(std::size_t wanted) {
+  const Milliseconds now = exchange.services().clock.now_ms();
+  const std::uint64_t allowed = pacer_.allowance(wanted, now);
+  if (allowed == 0 && !pace_timer_.scheduled()) {
+    if (framing_ == ResponseFraming::kChunked && chunk_open_) close_chunk();
+    exchange.services().loop.schedule(pace_timer_, pacer_.wait_ms(wanted, now));
+  }
+  return static_cast<std::size_t>(allowed);
 }
 
 void Request::queue_body(std::span<Segment> segments, std::size_t bytes, bool last) {

@@ -12,9 +12,11 @@
 #include "corehttpd/base/turn.h"
 #include "corehttpd/http/exchange.h"
 #include "corehttpd/http/transport.h"
+#include "corehttpd/io/loop.h"
 #include "proto/h1/chunked.h"
 #include "proto/h1/head_parser.h"
 #include "proto/h1/output_queue.h"
+#include "proto/rate_pacer.h"
 
 namespace corehttpd::h1 {
 
@@ -92,12 +94,20 @@ class Request final : public http::Transport, public ListHook<QueueTag>, public 
   Segment chunk_frame(std::size_t bytes, bool last);
   void close_chunk();
   void end_body(http::Next next);
+  std::size_t paced(std::size_t wanted);
 
+  // Wakes a response that limit_rate holds back.
+  struct PaceTimer : io::Timer {
+    PaceTimer(Fire fire, Request& the_request) : io::Timer(fire), request(the_request) {}
+    Request& request;
+  };
   Connection& connection_;
   http::BodySource* source_ = nullptr;
   std::uint64_t length_left_ = 0;  // kLength: of the response body.
   std::uint64_t head_unsent_ = 0;  // Of the queue's front: bytes that are head, not body.
-  BlockRef frames_;                // Where chunk sizes are written.
+  proto::RatePacer pacer_;
+  PaceTimer pace_timer_;
+  BlockRef frames_;  // Where chunk sizes are written.
   std::uint32_t frames_used_ = 0;
   ResponseFraming framing_ = ResponseFraming::kNone;
   bool head_queued_ = false;

@@ -9,6 +9,9 @@ namespace corehttpd::h2 {
 namespace {
 
 constexpr std::uint64_t kFieldOverheadBytes = 32;  // RFC 9113 §6.5.2.
+// nginx's internal status; the page of it says 400 and why.
+constexpr std::uint16_t kFieldTooLarge = 494;
+constexpr std::uint32_t kPseudoFields = 4;
 
 }  // namespace
 
@@ -23,6 +26,10 @@ std::uint32_t RequestBuilder::list_bytes_max(const http::CoreSettings& settings)
 
 void RequestBuilder::add(std::string_view name, std::string_view value) {
   list_bytes_ += name.size() + value.size() + kFieldOverheadBytes;
+  ++field_count_;
+  // One field may be as long as on HTTP/1.1; ":path" has a status of its own.
+  large_field_ =
+      large_field_ || (value.size() > settings_.large_header_buffers_size && name != ":path");
   // A list that is too large is counted on but no longer stored: the block must be decoded to its
   // end for the compression state's sake.
   if (list_bytes_ > list_bytes_max(settings_)) return;
@@ -44,6 +51,7 @@ void RequestBuilder::add(std::string_view name, std::string_view value) {
       break;
     case http::FieldName::kExpect:
       head_.expects_continue = text::equals_ignore_case(kept, "100-continue");
+      head_.unknown_expectation = !head_.expects_continue && !kept.empty();
       break;
     default:
       has_priority_ = has_priority_ || name == "priority";
@@ -129,6 +137,8 @@ std::uint16_t RequestBuilder::finish(bool body_follows) {
   join_cookies();
   compose_request_line();
   if (list_bytes_ > list_bytes_max(settings_)) return 431;
+  if (large_field_) return kFieldTooLarge;
+  if (field_count_ > settings_.max_headers + kPseudoFields) return 400;
   if (head_.method == http::Method::kConnect) return 405;  // No tunnels here.
   if (path_.size() > settings_.large_header_buffers_size) return 414;
   if (const std::uint16_t status = parse_path()) return status;

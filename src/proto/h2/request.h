@@ -45,6 +45,8 @@ class RequestBuilder {
   ArenaVector<std::string_view> cookies_;
   std::string_view path_;
   std::uint64_t list_bytes_ = 0;
+  std::uint32_t field_count_ = 0;  // Pseudo-fields among them.
+  bool large_field_ = false;
   bool tls_;
   bool has_authority_ = false;
   bool has_priority_ = false;

@@ -246,6 +246,7 @@ void Stream::on_connection_lost(const Error& error) {
 
 void Stream::lose(const Error& error) {
   source_ = nullptr;  // The exchange cancels it.
+  owner_.services().loop.cancel(pace_timer_);
   body_ = Body::kEnded;
   if (started_) exchange_.on_transport_lost(error);
 }

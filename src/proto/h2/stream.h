@@ -14,8 +14,10 @@
 #include "corehttpd/base/list.h"
 #include "corehttpd/base/turn.h"
 #include "corehttpd/http/exchange.h"
+#include "corehttpd/io/loop.h"
 #include "proto/h2/request.h"
 #include "proto/h2/segment_queue.h"
+#include "proto/rate_pacer.h"
 
 namespace corehttpd::h2 {
 
@@ -98,6 +100,11 @@ class Stream final : public http::Transport,
     DestroyTask(Run run, Stream& s) : TurnTask(run), stream(s) {}
     Stream& stream;
   };
+  struct PaceTimer : io::Timer {
+    PaceTimer(Fire fire, Stream& s) : io::Timer(fire), stream(s) {}
+    Stream& stream;
+  };
+  bool hold_back(std::size_t& length);
   void lose(const Error& error);
   bool body_wanted();
   void deliver();
@@ -129,6 +136,10 @@ class Stream final : public http::Transport,
   Milliseconds send_timeout_ms_ = 0;
   Milliseconds answered_ms_ = 0;  // The response ended before the request's body.
   Error lost_;                    // What reset() was given, or what broke the source.
+  proto::RatePacer pacer_;        // limit_rate.
+  // Fires when more may be framed.
+  PaceTimer pace_timer_{
+      [](io::Timer& timer) { static_cast<PaceTimer&>(timer).stream.body_ready(); }, *this};
   DestroyTask destroy_{&Stream::destroy, *this};
   Body body_ = Body::kNone;
   bool has_length_ = false;

@@ -47,6 +47,7 @@ void Stream::send_head(const http::ResponseHead& head, http::BodySource* body) {
     return reset(Error{Code::kInternal, Party::kSelf, result, "nghttp2_submit_response()"});
   send_timeout_ms_ = exchange_.settings<http::CoreSettings>().send_timeout;
   progress_ms_ = owner_.now_ms();
+  pacer_.begin(exchange_, progress_ms_);
   if (body != nullptr) owner_.need_tick(progress_ms_ + send_timeout_ms_);
   owner_.post();
 }
@@ -64,7 +65,9 @@ ssize_t Stream::pull(std::size_t length, std::uint32_t* data_flags) {
     body_ = ready_ ? Body::kFlowing : Body::kWaiting;
     if (!ready_) return NGHTTP2_ERR_DEFERRED;
   }
+  if (hold_back(length)) return NGHTTP2_ERR_DEFERRED;
   const Result<std::size_t> bytes = read_frame(length);
+  if (bytes) pacer_.take(*bytes);
   if (!bytes) return break_off(bytes.error());
   if (!source_ended_) {
     if (*bytes != 0) {
@@ -85,6 +88,23 @@ ssize_t Stream::pull(std::size_t length, std::uint32_t* data_flags) {
   *data_flags |= NGHTTP2_DATA_FLAG_NO_COPY | NGHTTP2_DATA_FLAG_EOF;
   add_trailers(data_flags);
   return static_cast<ssize_t>(*bytes);
+}
+
+// Cuts length to what limit_rate allows now. True if that is nothing: the timer then says when to
+// go on.
+bool Stream::hold_back(std::size_t& length) {
+  if (!pacer_.limited()) return false;
+  const Milliseconds now = owner_.now_ms();
+  const std::uint64_t wanted = std::min<std::uint64_t>(length, length_left_);
+  if (wanted == 0) return false;  // Only the end is left.
+  if (const std::uint64_t allowed = pacer_.allowance(wanted, now); allowed != 0) {
+    length = static_cast<std::size_t>(allowed);
+    return false;
+  }
+  body_ = Body::kWaiting;
+  ready_ = false;
+  owner_.services().loop.schedule(pace_timer_, pacer_.wait_ms(wanted, now));
+  return true;
 }
 
 // Fills one frame from as many reads as it takes. Ends with source_ended_, with body_ kBlocked, or

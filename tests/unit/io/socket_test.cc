@@ -191,6 +191,46 @@ TEST(ListenOn, ForeignAddressFails) {
   EXPECT_EQ(EADDRNOTAVAIL, fd.error().detail);
 }
 
+TEST(ListenOn, ForeignAddressCanBeWaitedFor) {
+  for (const char* text : {"192.0.2.1:1", "[2001:db8::1]:1"}) {
+    Address address = *parse_address(text, 0);
+    address.set_port(0);
+    const auto fd = listen_on(address, {.absent_address = true});
+    if (!fd && address.family() == AF_INET6) GTEST_SKIP() << "no IPv6 here";
+    ASSERT_TRUE(fd) << text;
+    EXPECT_EQ(1, option(*fd, SOL_SOCKET, SO_ACCEPTCONN));
+    close(*fd);
+  }
+}
+
+TEST(ListenOn, OptionsReachTheSocketAndCanBeChanged) {
+  const auto fd = listen_on(loopback(), {.receive_buffer = 20'000,
+                                         .send_buffer = 30'000,
+                                         .defer_seconds = 10,
+                                         .fast_open = 7,
+                                         .keep_alive = ListenOptions::KeepAlive::kOn,
+                                         .keep_idle_seconds = 61,
+                                         .keep_interval_seconds = 11,
+                                         .keep_probes = 3});
+  ASSERT_TRUE(fd);
+  EXPECT_EQ(40'000, option(*fd, SOL_SOCKET, SO_RCVBUF));  // The kernel doubles.
+  EXPECT_EQ(60'000, option(*fd, SOL_SOCKET, SO_SNDBUF));
+  EXPECT_GE(option(*fd, IPPROTO_TCP, TCP_DEFER_ACCEPT), 10);
+  EXPECT_EQ(7, option(*fd, IPPROTO_TCP, TCP_FASTOPEN));
+  EXPECT_EQ(1, option(*fd, SOL_SOCKET, SO_KEEPALIVE));
+  EXPECT_EQ(61, option(*fd, IPPROTO_TCP, TCP_KEEPIDLE));
+  EXPECT_EQ(11, option(*fd, IPPROTO_TCP, TCP_KEEPINTVL));
+  EXPECT_EQ(3, option(*fd, IPPROTO_TCP, TCP_KEEPCNT));
+  const Address address = *local_address(*fd);
+  configure_listener(*fd, address,
+                     {.receive_buffer = 25'000, .keep_alive = ListenOptions::KeepAlive::kOff});
+  EXPECT_EQ(50'000, option(*fd, SOL_SOCKET, SO_RCVBUF));
+  EXPECT_EQ(0, option(*fd, SOL_SOCKET, SO_KEEPALIVE));
+  EXPECT_EQ(0, option(*fd, IPPROTO_TCP, TCP_DEFER_ACCEPT));
+  EXPECT_EQ(1, option(*fd, SOL_SOCKET, SO_ACCEPTCONN));
+  close(*fd);
+}
+
 TEST(Backlog, IsTheSystemsLimit) { EXPECT_GE(largest_backlog(), 1); }
 
 TEST(Socket, NoDelay) {

@@ -136,16 +136,36 @@ TEST(Listen, Forms) {
   for (std::size_t i = 0; i < made.size(); ++i) EXPECT_EQ(made[i].endpoint.index, i);
 }
 
+TEST(Listen, KeepAlive) {
+  using KeepAlive = io::ListenOptions::KeepAlive;
+  const auto keep_alive = [](const char* value) {
+    auto sites = http(std::string("server { listen 80 so_keepalive=") + value + "; }");
+    return sites.compiled ? sites.tree().listeners()[0].options.keep_alive : KeepAlive::kSystem;
+  };
+  EXPECT_EQ(keep_alive("on"), KeepAlive::kOn);
+  EXPECT_EQ(keep_alive("off"), KeepAlive::kOff);
+  EXPECT_EQ(keep_alive("::5"), KeepAlive::kOn);
+  for (const char* bad : {"::", "maybe", "1m", "1m:2", "x::", "::x", "::200"})
+    EXPECT_EQ(keep_alive(bad), KeepAlive::kSystem) << bad;
+}
+
 TEST(Listen, Options) {
   auto sites = http(
-      "server { listen 80 backlog=511 rcvbuf=64k sndbuf=1m reuseport deferred so_keepalive=on; }");
+      "server { listen 80 backlog=511 rcvbuf=64k sndbuf=1m reuseport deferred fastopen=16 "
+      "so_keepalive=30m::10 setfib=1; }");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   const io::ListenOptions& options = sites.tree().listeners()[0].options;
   EXPECT_EQ(options.backlog, 511);
   EXPECT_EQ(options.receive_buffer, 65536);
   EXPECT_EQ(options.send_buffer, 1048576);
   EXPECT_TRUE(options.reuse_port);
-  EXPECT_TRUE(sites.compiled.notice("deferred"));
+  EXPECT_EQ(options.defer_seconds, 60);
+  EXPECT_EQ(options.fast_open, 16);
+  EXPECT_EQ(options.keep_alive, io::ListenOptions::KeepAlive::kOn);
+  EXPECT_EQ(options.keep_idle_seconds, 1800);
+  EXPECT_EQ(options.keep_interval_seconds, 0);
+  EXPECT_EQ(options.keep_probes, 10);
+  EXPECT_TRUE(sites.compiled.notice("setfib"));
 }
 
 TEST(Listen, ServersShareAnAddress) {

@@ -232,6 +232,18 @@ TEST(H1Connection, DrainingEndsConnections) {
   EXPECT_TRUE(site.acceptors->connections().empty());
 }
 
+TEST(H1Connection, DrainingKeepsToKeepaliveMinTimeout) {
+  TestSite site;
+  site.core.keepalive_min_timeout = 20'000;
+  auto& idle = site.talk(kGetHello);
+  site.services.draining = true;
+  site.acceptors->connections().drain();
+  site.run_for(19'000);
+  EXPECT_FALSE(idle.ended());
+  site.run_for(1'100);
+  EXPECT_TRUE(idle.ended());
+}
+
 TEST(H1Connection, ResetReachesTheExchange) {
   TestSite site;
   auto& peer = site.talk("GET /hang HTTP/1.1\r\nHost: a\r\n\r\n");

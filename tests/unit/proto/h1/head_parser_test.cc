@@ -69,7 +69,7 @@ TEST(HeadParser, RequestLines) {
   EXPECT_EQ(head.request.version, http::Version::k11);
   EXPECT_EQ(head.status_of_line("GET /\xc3\xa9 HTTP/1.1"), 0);
   EXPECT_EQ(head.status_of_line("GET / HTTP/2.0"), 505);
-  EXPECT_EQ(head.status_of_line("GET / HTTP/10.0"), 505);
+  EXPECT_EQ(head.status_of_line("GET / HTTP/10.0"), 400);
   for (const char* line : {"GET /",
                            "GET  / HTTP/1.1",
                            "GET /  HTTP/1.1",
@@ -147,15 +147,12 @@ TEST(HeadParser, ContentLength) {
   EXPECT_EQ(head.status_with("Content-Length: 0\r\n"), 0);
   EXPECT_FALSE(head.request.body_expected);
   EXPECT_EQ(head.status_with("Content-Length: 9223372036854775807\r\n"), 0);
-  // Equal ones are one; only that one is passed on.
-  EXPECT_EQ(head.status_with("Content-Length: 5\r\nContent-Length: 5\r\n"), 0);
-  EXPECT_EQ(head.request.fields.size(), 2u);
   for (const char* line :
        {"Content-Length:\r\n", "Content-Length: -1\r\n", "Content-Length: +5\r\n",
         "Content-Length: 5x\r\n", "Content-Length: 0x5\r\n", "Content-Length: 5, 5\r\n",
         "Content-Length: 5, 6\r\n", "Content-Length: 5 5\r\n",
         "Content-Length: 9223372036854775808\r\n", "Content-Length: 99999999999999999999\r\n",
-        "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Content-Length: 5\r\nContent-Length: 6\r\n", "Content-Length: 5\r\nContent-Length: 5\r\n",
         "Content-Length: 6\r\nX: y\r\ncontent-length: 5\r\n"}) {
     EXPECT_EQ(head.status_with(line), 400) << line;
   }
@@ -199,6 +196,9 @@ TEST(HeadParser, ExpectContinueOnlyOnHttp11) {
   Head head;
   EXPECT_EQ(head.status_with("Content-Length: 1\r\nExpect: 100-Continue\r\n"), 0);
   EXPECT_TRUE(head.request.expects_continue);
+  EXPECT_FALSE(head.request.unknown_expectation);
+  EXPECT_EQ(head.status_with("Expect: 200-ok\r\n"), 0);
+  EXPECT_TRUE(head.request.unknown_expectation);
   EXPECT_EQ(head.status_with("Content-Length: 1\r\nExpect: 100-continue\r\n", "HTTP/1.0"), 0);
   EXPECT_FALSE(head.request.expects_continue);
 }
@@ -206,7 +206,7 @@ TEST(HeadParser, ExpectContinueOnlyOnHttp11) {
 TEST(HeadParser, CountsFields) {
   Head head;
   std::string lines;
-  for (std::size_t i = 0; i < kFieldsMax - 1; ++i) lines += "A: b\r\n";
+  for (std::size_t i = 0; i < 999; ++i) lines += "A: b\r\n";
   EXPECT_EQ(head.status_with(lines), 0);
   EXPECT_EQ(head.status_with(lines + "A: b\r\n"), 400);
 }
@@ -232,7 +232,7 @@ TEST(HeadScanner, FindsTheEndAtAnySplit) {
 }
 
 TEST(HeadScanner, Limits) {
-  const HeadLimits limits{100, 250, true, false};
+  const HeadLimits limits{100, 250, 1000, true, false};
   const auto status_of = [&limits](const std::string& text) {
     HeadScanner scanner;
     return scanner.scan(text, limits) == HeadScanner::Verdict::kRefused ? scanner.status() : 0;
