@@ -57,12 +57,12 @@ Connection::Connection(int fd, const http::ConnectionInfo& info, Context& contex
       io::Timer([](io::Timer& timer) { static_cast<Connection&>(timer).on_timer(); }),
       TurnTask([](TurnTask& task) { static_cast<Connection&>(task).on_turn(); }),
       context_(context),
-      tls_(std::move(tls)),
       settings_(
           context.services.sites.default_site(*info.endpoint).settings.get<http::CoreSettings>()),
       last_settings_(&settings_),
       info_(info),
       fd_(fd) {
+  info_.tls = tls.release();
   static_assert(sizeof(Connection) <= kBytesMax);
 }
 
@@ -291,8 +291,8 @@ void Connection::finish() {
   if (end_of_input_ || !linger) return begin_close();
   // Closing with unread bytes would reset the connection, and the reset can overtake the response
   // (RFC 9112 §9.6).
-  if (tls_ != nullptr) {
-    tls_->stream.shut_down_sending();
+  if (over_tls()) {
+    tls()->stream.shut_down_sending();
   } else if (shutdown(fd_, SHUT_WR) != 0) {
     return begin_close();
   }
@@ -352,7 +352,7 @@ void Connection::continue_close() {
     if (!receive_state().idle()) receive_stop();
     return;
   }
-  if (tls_ != nullptr && !tls_->stream.close(task())) return;
+  if (over_tls() && !tls()->stream.close(task())) return;
   close_socket();
   context_.services.counters.activity(activity_, -1);
   context_.services.counters.connection_closed();

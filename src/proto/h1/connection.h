@@ -77,7 +77,7 @@ class Connection final : public io::Receiver,
   void remember(const http::CoreSettings& settings) { last_settings_ = &settings; }
   bool has_input() const { return !input_.empty() || !received().empty(); }
   const http::ConnectionInfo& info() const { return info_; }
-  bool over_tls() const { return tls_ != nullptr; }
+  bool over_tls() const { return info_.tls != nullptr; }
   Context& context() const { return context_; }
 
  private:
@@ -105,31 +105,35 @@ class Connection final : public io::Receiver,
 
   Connection(int fd, const http::ConnectionInfo& info, Context& context,
              std::unique_ptr<proto::TlsChannel> tls);
-  ~Connection() = default;
+  ~Connection() { delete tls(); }
 
   io::ReceiveState& receive_state() { return *this; }
   io::Operation& send_operation() { return *this; }
   io::Timer& timer() { return *this; }
   TurnTask& task() { return *this; }
+  // What the connection speaks through, and owns; nullptr: in clear. Requests know it by info().
+  proto::TlsChannel* tls() const {
+    return static_cast<proto::TlsChannel*>(const_cast<http::TlsInfo*>(info_.tls));
+  }
   // The descriptor's, or those of the TLS stream on it.
   void receive() {
-    if (tls_ != nullptr) return tls_->stream.receive(receive_state());
+    if (over_tls()) return tls()->stream.receive(receive_state());
     loop().receive(fd_, receive_state());
   }
   void receive_stop() {
-    if (tls_ != nullptr) return tls_->stream.receive_stop(receive_state());
+    if (over_tls()) return tls()->stream.receive_stop(receive_state());
     loop().receive_stop(receive_state());
   }
   void receive_idle() {
-    if (tls_ != nullptr) return tls_->stream.receive_idle(receive_state());
+    if (over_tls()) return tls()->stream.receive_idle(receive_state());
     loop().receive_idle(receive_state());
   }
   void send(std::span<const iovec> vectors, bool more) {
-    if (tls_ != nullptr) return tls_->stream.send(vectors, more, send_operation());
+    if (over_tls()) return tls()->stream.send(vectors, more, send_operation());
     loop().send(fd_, vectors, more, send_operation());
   }
   void cancel_send() {
-    if (tls_ != nullptr) return tls_->stream.cancel(send_operation());
+    if (over_tls()) return tls()->stream.cancel(send_operation());
     loop().cancel(send_operation());
   }
 
@@ -193,7 +197,6 @@ class Connection final : public io::Receiver,
 
   // Connections that are idle make up most of a busy server's memory: mind sizeof (a test does).
   Context& context_;
-  std::unique_ptr<proto::TlsChannel> tls_;
   const http::CoreSettings& settings_;       // Of the endpoint's default site: for reading heads.
   const http::CoreSettings* last_settings_;  // Of the last request: what matters after its end.
   http::ConnectionInfo info_;

@@ -33,7 +33,7 @@ void Connection::flush() {
   }
   if (count == 0) return;
   // Over TLS the end is said in bytes of its own.
-  const bool hold = more ? cork : tls_ == nullptr && ends_with_this_send();
+  const bool hold = more ? cork : !over_tls() && ends_with_this_send();
   send({vectors.data(), count}, hold);
 }
 
