@@ -26,7 +26,8 @@ Verdict run(const CommandLine& line, const conf::Options& options) {
   out.configuration = load(options, out.diagnostics, line.error_log);
   out.in_file = out.diagnostics.all().size();
   if (out.configuration == nullptr) return out;
-  if (std::string message = check_environment(*out.configuration); !message.empty()) {
+  if (std::string message = check_environment(*out.configuration, out.diagnostics);
+      !message.empty()) {
     out.diagnostics.add(conf::Severity::kError, {}, std::move(message));
     return out;
   }

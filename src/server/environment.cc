@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <vector>
 
 #include "corehttpd/base/log.h"
 #include "corehttpd/conf/reference.h"
@@ -94,7 +95,8 @@ std::string check_pid_path(const std::string& path) {
 
 }  // namespace
 
-std::string check_environment(const conf::Configuration& configuration) {
+std::string check_environment(const conf::Configuration& configuration,
+                              conf::Diagnostics& diagnostics) {
   if (std::string message = check_listeners(configuration); !message.empty()) return message;
   auto identity = resolve_identity(configuration.root.get<ServerSettings>());
   if (!identity) return std::string(identity.error().context) + " failed: no such user or group";
@@ -102,10 +104,12 @@ std::string check_environment(const conf::Configuration& configuration) {
   auto* files = configuration.object<http::LogFiles>();
   if (std::string problem = open_logs(*files, *identity); !problem.empty()) return problem;
   close_logs(*files);
-  if (auto bound = test_listeners(configuration.object<route::Tree>()->listeners(), failed);
-      !bound) {
-    return describe_failure(failed, bound.error());
-  }
+  std::vector<std::string> warnings;
+  const auto bound =
+      test_listeners(configuration.object<route::Tree>()->listeners(), failed, warnings);
+  for (std::string& warning : warnings)
+    diagnostics.add(conf::Severity::kWarning, {}, std::move(warning));
+  if (!bound) return describe_failure(failed, bound.error());
   return check_pid_path(pid_path(configuration));
 }
 

@@ -16,7 +16,9 @@ std::string describe_failure(const std::string& what, const Error& error);
 // Is there anything to serve, and an address to serve it on? Empty: yes.
 std::string check_listeners(const conf::Configuration& configuration);
 // -t: what starting would find wrong with the machine (user, log files, addresses). Empty: nothing.
-std::string check_environment(const conf::Configuration& configuration);
+// What it would only warn of goes to diagnostics.
+std::string check_environment(const conf::Configuration& configuration,
+                              conf::Diagnostics& diagnostics);
 // The first error, in one line: "unknown directive "x" in /etc/corehttpd/corehttpd.conf:3".
 std::string first_error(const conf::Diagnostics& diagnostics);
 // A reload's diagnostics, into the log.

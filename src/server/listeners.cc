@@ -17,10 +17,9 @@ namespace {
 
 // An address that comes later (a tunnel, a cloud's second address, IPv6 whose duplicate detection
 // is not over) must not keep all other sites down, nor need a start in the right order.
-void warn_of_absent(const route::Listener& listener) {
-  log(nullptr, LogLevel::kWarn,
-      "bind() to {}: this machine does not have that address now, it is served when it appears",
-      listener.address.to_string());
+std::string absent_address(const route::Listener& listener) {
+  return "bind() to " + listener.address.to_string() +
+         ": this machine does not have that address now, it is served when it appears";
 }
 
 // A server that has just ended may hold its address for some milliseconds more; nginx tries as
@@ -32,7 +31,7 @@ Result<int> listen_patiently(const route::Listener& listener) {
   for (int tries = 1;; ++tries) {
     auto fd = io::listen_on(listener.address, options);
     if (!fd && fd.error().detail == EADDRNOTAVAIL && !options.absent_address) {
-      warn_of_absent(listener);
+      log(nullptr, LogLevel::kWarn, "{}", absent_address(listener));
       options.absent_address = true;
       continue;
     }
@@ -142,7 +141,8 @@ void ListeningSockets::close_all() {
   bound_.clear();
 }
 
-Result<> test_listeners(std::span<route::Listener> wanted, std::string& failed) {
+Result<> test_listeners(std::span<route::Listener> wanted, std::string& failed,
+                        std::vector<std::string>& warnings) {
   for (const route::Listener& listener : wanted) {
     if (listener.address.is_unix()) continue;  // Binding would leave a file behind.
     const int fd = ::socket(listener.address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -156,7 +156,7 @@ Result<> test_listeners(std::span<route::Listener> wanted, std::string& failed) 
       if (::bind(fd, listener.address.get(), listener.address.length) != 0 && errno != EADDRINUSE)
         error = errno;
       if (error == EADDRNOTAVAIL) {
-        warn_of_absent(listener);
+        warnings.push_back(absent_address(listener));
         error = 0;
       }
       ::close(fd);

@@ -54,6 +54,7 @@ class ListeningSockets {
 
 // For -t: can each address be bound? In use by someone is no error, as with nginx, and one that
 // this machine does not have is worth a warning.
-Result<> test_listeners(std::span<route::Listener> wanted, std::string& failed);
+Result<> test_listeners(std::span<route::Listener> wanted, std::string& failed,
+                        std::vector<std::string>& warnings);
 
 }  // namespace corehttpd::server

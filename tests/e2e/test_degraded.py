@@ -93,8 +93,13 @@ def test_json_of_errors(server):
     assert document(s)['result'] == 'right'
     # Of the machine: without a place in the file.
     s.write_config('server { listen 192.0.2.1:8080; }')
+    made = document(s)
+    last = made['diagnostics'][-1]
+    assert last['severity'] == 'warning' and last['line'] == 0 and 'bind() to 192.0.2.1:8080: this machine does not have' in last['message']
+    assert made['result'] == 'right' and made['exit_code'] == 0
+    s.write_config('server { listen 8080; } access_log @DIR@/none/access.log;')
     last = document(s)['diagnostics'][-1]
-    assert last['severity'] == 'error' and last['line'] == 0 and 'bind() to 192.0.2.1:8080 failed' in last['message']
+    assert last['severity'] == 'error' and last['line'] == 0 and 'failed (2: No such file or directory)' in last['message']
 
 
 @pytest.mark.parametrize('data', [b'', b'\xff\xfe\x00', b'a "b', b'x' * 70000 + b';', b'http { server { root "\xc3\x28\x01"; oops } }'])

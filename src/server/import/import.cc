@@ -153,7 +153,7 @@ class Import {
       auto configuration = load(options(), diagnostics, "");
       if (configuration != nullptr) {
         add_warnings(diagnostics, plan);
-        return check_environment(*configuration);
+        return check_environment(*configuration, diagnostics);
       }
       const std::size_t before = learnt_;
       std::string first;
