@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "corehttpd/expr/variable.h"
@@ -32,6 +33,19 @@ inline Value unless_empty(std::string_view text) {
 }
 
 namespace get {
+
+// A string as a template's argument.
+template <std::size_t N>
+struct Name {
+  char text[N];
+  constexpr Name(const char (&from)[N]) { std::copy_n(from, N, text); }
+};
+Value tls_value(http::Exchange& exchange, std::string_view name);
+// $ssl_…: nothing in clear.
+template <Name kName>
+Value tls(http::Exchange& exchange, std::string_view) {
+  return tls_value(exchange, kName.text);
+}
 
 Value args(http::Exchange& exchange, std::string_view);
 Value argument(http::Exchange& exchange, std::string_view name);

@@ -1,14 +1,14 @@
 // Where the request came from and came to, the machine and its clocks.
 #include <unistd.h>
 
+#include "corehttpd/http/tls_info.h"
 #include "expr/variables.h"
 
 namespace corehttpd::expr {
 namespace {
 
 bool over_tls(http::Exchange& exchange) {
-  const http::ConnectionInfo& connection = exchange.connection();
-  return connection.tls != nullptr || (connection.endpoint != nullptr && connection.endpoint->tls);
+  return exchange.connection().tls != nullptr;
 }
 
 }  // namespace
@@ -96,6 +96,12 @@ Value time_iso8601(http::Exchange& exchange, std::string_view) {
 
 Value time_local(http::Exchange& exchange, std::string_view) {
   return exchange.arena().copy(exchange.services().clock.log_date());
+}
+
+Value tls_value(http::Exchange& exchange, std::string_view name) {
+  const http::TlsInfo* tls = exchange.connection().tls;
+  if (tls == nullptr) return std::nullopt;
+  return tls->value(name, exchange.arena());
 }
 
 }  // namespace get

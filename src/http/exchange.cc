@@ -1,3 +1,4 @@
+#include "corehttpd/http/tls_info.h"
 #include "corehttpd/http/exchange.h"
 
 #include <algorithm>
@@ -61,6 +62,7 @@ void Exchange::start() {
     log(LogLevel::kInfo, 0, "client sent invalid host header while reading client request headers");
     return fail(400);
   }
+  if (const std::uint16_t status = judge_connection(); status != 0) return fail(status);
   if (request_.method == Method::kUnknown && !is_method_name(request_.method_text)) {
     log(LogLevel::kInfo, 0, "client sent invalid method while reading client request line");
     return fail(400);
@@ -105,10 +107,31 @@ bool Exchange::choose_site() {
   return true;
 }
 
+// What TLS, or its lack, makes of a request: 0, or the status that it fails with.
+std::uint16_t Exchange::judge_connection() {
+  if (connection_.plain_to_tls) {
+    log(LogLevel::kInfo, 0,
+        "client sent plain HTTP request to HTTPS port while reading client request headers");
+    return 497;
+  }
+  if (connection_.tls == nullptr) return 0;
+  const char* why = "";
+  const std::uint16_t status = connection_.tls->judge(*site_, why);
+  if (status == 0) return 0;
+  log(LogLevel::kInfo, 0, "{} while reading client request headers", why);
+  if (status == 421) {
+    // Nothing of the site that was asked for is shown, not even its error pages.
+    site_ = &connection_.tls->site();
+    settings_ = site_->settings;
+  }
+  return status;
+}
+
 void Exchange::start_failed(std::uint16_t status) {
   services_.counters.request_started();
   choose_site();  // The client's own site has the error pages, if the host is known already.
-  fail(status);
+  const std::uint16_t judged = judge_connection();
+  fail(judged != 0 ? judged : status);
 }
 
 void Exchange::start_internal(const Site& site) {

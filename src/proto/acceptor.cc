@@ -9,17 +9,17 @@
 #include "proto/connection_log.h"
 #include "proto/h1/connection.h"
 #include "proto/proxy_reader.h"
+#include "proto/tls_handshake.h"
 
 namespace corehttpd::proto {
 namespace {
 
-// Does a connection that came to local begin with a PROXY header?
-bool has_proxy_header(const http::Endpoint& endpoint, const IpAddress& local) {
-  for (const IpAddress& exception : endpoint.proxy_protocol_exceptions) {
-    if (exception.family == local.family && exception.bytes == local.bytes)
-      return !endpoint.proxy_protocol;
+// What holds for connections that came to local: value, but at the exceptions its contrary.
+bool holds(bool value, std::span<const IpAddress> exceptions, const IpAddress& local) {
+  for (const IpAddress& exception : exceptions) {
+    if (exception.family == local.family && exception.bytes == local.bytes) return !value;
   }
-  return endpoint.proxy_protocol;
+  return value;
 }
 
 }  // namespace
@@ -177,8 +177,15 @@ void Acceptor::serve(int fd) {
   log_in(settings.error_log, LogLevel::kDebug, ConnectionLog(info), 0, "accept: port {}, fd:{}",
          info.peer.port, fd);
   services.counters.connection_accepted();
-  if (has_proxy_header(endpoint_, info.local)) return ProxyReader::serve(fd, info, *owner_.h1_);
-  h1::Connection::serve(fd, info, *owner_.h1_);
+  if (holds(endpoint_.proxy_protocol, endpoint_.proxy_protocol_exceptions, info.local))
+    return ProxyReader::serve(fd, info, *owner_.h1_);
+  serve_connection(fd, info, *owner_.h1_);
+}
+
+void serve_connection(int fd, const http::ConnectionInfo& info, h1::Context& context) {
+  if (holds(info.endpoint->tls, info.endpoint->tls_exceptions, info.local))
+    return TlsHandshake::serve(fd, info, context);
+  h1::Connection::serve(fd, info, context);
 }
 
 }  // namespace corehttpd::proto

@@ -3,10 +3,15 @@
 
 #include <sys/socket.h>
 
+#include "corehttpd/http/transport.h"
 #include "corehttpd/io/loop.h"
 #include "corehttpd/proto/acceptor.h"
 
 namespace corehttpd::proto {
+
+// Serves a connection of whose bytes nothing has been read, in clear or over TLS as its endpoint
+// has it. Takes over the descriptor.
+void serve_connection(int fd, const http::ConnectionInfo& info, h1::Context& context);
 
 class Acceptor {
  public:

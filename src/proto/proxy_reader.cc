@@ -10,7 +10,7 @@
 #include <string>
 
 #include "proto/connection_log.h"
-#include "proto/h1/connection.h"
+#include "proto/acceptor.h"
 
 namespace corehttpd::proto {
 
@@ -93,7 +93,7 @@ void ProxyReader::hand_over() {
   auto proxy = parse_proxy_header(std::span(buffer_).first(read_));
   if (!proxy) return refuse(proxy.error().context);
   info_.proxy = *std::move(proxy);
-  h1::Connection::serve(std::exchange(fd_, -1), info_, context_);
+  serve_connection(std::exchange(fd_, -1), info_, context_);
   leave();
 }
 

@@ -61,6 +61,7 @@ struct ServerBuild {
   conf::Scope* scope = nullptr;
   conf::Position at;
   std::vector<ListenBuild> listens;
+  bool over_tls = false;  // Some address of it has TLS, by its own listen or by another server's.
   std::vector<ServerName> names;
   std::vector<LocationBuild*> locations;
 };

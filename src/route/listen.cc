@@ -247,12 +247,11 @@ bool set_listen(const conf::Setting& s) {
     return s.fail(conf::Setting::kWholeDirective,
                   "\"proxy_protocol\" parameter is incompatible with \"quic\"");
   }
-  // A warning, not a notice: the site is not there until TLS is.
-  if (listen.tls || listen.quic) {
-    s.compiler.diagnostics().add(
-        conf::Severity::kWarning, s.node.words[0].at,
-        fmt::format("\"listen {}{}\" is not bound yet", s.word(0), listen.quic ? " quic" : " ssl"),
-        "TLS is still to come; the address is left out, never served in clear", s.word(0).size());
+  if (listen.quic) {
+    s.compiler.diagnostics().add(conf::Severity::kWarning, s.node.words[0].at,
+                                 fmt::format("\"listen {} quic\" is not bound yet", s.word(0)),
+                                 "HTTP/3 is still to come; the address is left out",
+                                 s.word(0).size());
   }
   static_cast<ServerBuild*>(s.scope.object)->listens.push_back(std::move(listen));
   return true;

@@ -44,6 +44,9 @@ class ListenerBuilder {
         for (const io::Address& address : listen.addresses) add(*server, listen, address);
       }
     }
+    for (const AddressBuild& address : addresses_) {
+      for (ServerBuild* server : address.servers) server->over_tls |= address.tls;
+    }
     if (compiler_.diagnostics().errors() != 0) return;
     for (AddressBuild& address : addresses_) place(address);
     data.listeners = arena_.make_array<Listener>(listeners_.size());
@@ -109,7 +112,6 @@ class ListenerBuilder {
 
   // Gives an address a socket, or a place at its wildcard's.
   void place(AddressBuild& address) {
-    if (address.tls) return check_clear(address);
     if (AddressBuild* wildcard = wildcard_of(address); wildcard != nullptr && !address.bind) {
       socket_of(*wildcard).sharing.push_back(&address);
     } else {
@@ -125,23 +127,13 @@ class ListenerBuilder {
     return listeners_.back();
   }
 
-  // The clear wildcard that also takes this specific address's connections.
+  // The wildcard that also takes this specific address's connections.
   AddressBuild* wildcard_of(const AddressBuild& address) {
     if (address.address.is_unix() || address.address.is_wildcard()) return nullptr;
     const char* const host = address.address.family() == AF_INET6 ? "[::]" : "0.0.0.0";
     const auto found = by_text_.find(fmt::format("{}:{}", host, address.address.port()));
-    if (found == by_text_.end() || addresses_[found->second].tls) return nullptr;
+    if (found == by_text_.end()) return nullptr;
     return &addresses_[found->second];
-  }
-
-  // A TLS address is not bound, so its clients would reach a wildcard of the same port.
-  void check_clear(const AddressBuild& address) {
-    const AddressBuild* wildcard = wildcard_of(address);
-    if (wildcard == nullptr) return;
-    compiler_.diagnostics().add(conf::Severity::kError, address.at,
-                                fmt::format("{} without \"ssl\" would take the connections of {}",
-                                            wildcard->text, address.text),
-                                "TLS is still to come, and a TLS address is never served in clear");
   }
 
   AddressSites sites_of(const AddressBuild& address) {
@@ -157,19 +149,23 @@ class ListenerBuilder {
     listener.endpoint.address = IpAddress::from_sockaddr(socket.own->address.get());
     listener.endpoint.text = arena_.copy(socket.own->text);
     listener.endpoint.http2 = socket.own->default_site()->settings.get<Settings>().http2;
+    listener.endpoint.tls = socket.own->tls;
     listener.endpoint.proxy_protocol = socket.own->proxy_protocol;
     listener.endpoint.index = static_cast<std::uint32_t>(index);
     ListenerSites& sites = data.by_listener[index];
     sites.any = sites_of(*socket.own);
     std::vector<SpecificAddress> specific;
     std::vector<IpAddress> exceptions;
+    std::vector<IpAddress> tls_exceptions;
     for (const AddressBuild* one : socket.sharing) {
       const IpAddress address = IpAddress::from_sockaddr(one->address.get());
       specific.push_back({address, sites_of(*one)});
       if (one->proxy_protocol != socket.own->proxy_protocol) exceptions.push_back(address);
+      if (one->tls != socket.own->tls) tls_exceptions.push_back(address);
     }
     sites.specific = to_arena(arena_, specific);
     listener.endpoint.proxy_protocol_exceptions = to_arena(arena_, exceptions);
+    listener.endpoint.tls_exceptions = to_arena(arena_, tls_exceptions);
   }
 
   conf::Compiler& compiler_;

@@ -36,6 +36,10 @@ conf::Site identity_of(Arena& arena, const ServerBuild& server) {
       addresses.push_back(arena.copy(address.to_string()));
     }
   }
+  if (server.over_tls && site.tls_at.line == 0) {
+    site.tls_at = server.listens.front().at;
+    site.tls_width = static_cast<std::uint32_t>(server.listens.front().width);
+  }
   for (const ServerName& name : server.names) names.push_back(name.text);
   site.addresses = to_arena(arena, addresses);
   site.names = to_arena(arena, names);
@@ -53,6 +57,7 @@ void finish(conf::Compiler& compiler) {
     SiteData& site = *server->site;
     site.settings = server->scope->view();
     site.fallback.settings = site.settings;
+    site.http2 = site.settings.get<Settings>().http2;
     if (server->names.empty()) server->names.push_back({.at = server->at});
     std::string_view name = server->names.front().text;
     if (server->names.front().regex == nullptr && name.starts_with('.')) name.remove_prefix(1);

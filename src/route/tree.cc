@@ -48,6 +48,18 @@ const http::Site& Tree::select_site(const http::Endpoint& endpoint, std::string_
   return *sites.default_site;
 }
 
+const http::Site& Tree::site_by_name(const http::Endpoint& endpoint, const IpAddress& local,
+                                     std::string_view name) const {
+  const AddressSites& sites = sites_at(data_->by_listener[endpoint.index], local);
+  if (sites.names == nullptr || name.empty()) return *sites.default_site;
+  const std::uint32_t found = sites.names->hosts.find(name);
+  if (found != expr::HostTable::kNone) return *sites.names->sites[found];
+  for (const RegexName& one : sites.names->regexes) {
+    if (one.regex->test(name)) return *one.site;
+  }
+  return *sites.default_site;
+}
+
 http::LocationMatch Tree::find_location(http::Exchange& exchange) const {
   const SiteData& site = data_of(exchange.site());
   LocationFound found;

@@ -65,7 +65,7 @@ std::string check_listeners(const conf::Configuration& configuration) {
   const route::Tree* tree = configuration.object<route::Tree>();
   if (tree == nullptr) return "no \"http\" section in configuration";
   if (!tree->sites().empty() && configuration.object<route::Tree>()->listeners().empty()) {
-    return "no address is left to listen on: all are of TLS, which is still to come";
+    return "no address is left to listen on: all are of QUIC, which is still to come";
   }
   return {};
 }
@@ -142,7 +142,7 @@ std::string compatible_version() {
     out += std::string("built with ") + library + "\nTLS SNI support enabled\n";
   }
   out += kConfigureLine;
-  return out + "\nnote: TLS is not served yet, listeners with \"ssl\" are left out\n";
+  return out + "\n";
 }
 
 int describe(const std::string& directive) {

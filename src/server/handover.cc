@@ -25,6 +25,8 @@ void Master::start_upgrade() {
   inheritance.listeners = sockets_.all();
   inheritance.elders = elders_;
   inheritance.counters = counters_segment_.fd();
+  inheritance.tickets = tickets_segment_.fd();
+  for (const auto& zone : session_zones_) inheritance.sessions.push_back(zone->segment.fd());
   inheritance.generation = generation_number_;
   // As nginx names it; the pid file itself is ours until the new master is ready.
   if (auto written = write_pid_file(pid_path_ + kOldPidEnding); !written) {

@@ -45,6 +45,8 @@ bool read_word(std::string_view word, Inheritance& out) {
   if (key == "listen") return read_descriptor(value, out.listeners.emplace_back());
   if (key == "elder") return read_elder(value, out.elders.emplace_back());
   if (key == "counters") return read_descriptor(value, out.counters);
+  if (key == "tickets") return read_descriptor(value, out.tickets);
+  if (key == "sessions") return read_descriptor(value, out.sessions.emplace_back());
   if (key == "ready") return read_descriptor(value, out.ready);
   if (key != "generation") return true;
   const auto number = text::parse_decimal(value);
@@ -62,6 +64,8 @@ std::string encode(const Inheritance& inheritance) {
   for (const Elder& elder : inheritance.elders)
     text += fmt::format(";elder={}:{}", elder.pidfd, elder.generations);
   if (inheritance.counters >= 0) text += fmt::format(";counters={}", inheritance.counters);
+  if (inheritance.tickets >= 0) text += fmt::format(";tickets={}", inheritance.tickets);
+  for (int fd : inheritance.sessions) text += fmt::format(";sessions={}", fd);
   if (inheritance.ready >= 0) text += fmt::format(";ready={}", inheritance.ready);
   return text;
 }
@@ -83,16 +87,19 @@ std::optional<Inheritance> take_inheritance() {
   ::unsetenv(kInheritanceVariable);
   if (!out) return out;
   std::erase_if(out->listeners, [](int fd) { return !keep(fd); });
+  std::erase_if(out->sessions, [](int fd) { return !keep(fd); });
   std::erase_if(out->elders, [](const Elder& elder) { return !keep(elder.pidfd); });
   if (!keep(out->counters)) out->counters = -1;
+  if (!keep(out->tickets)) out->tickets = -1;
   if (!keep(out->ready)) out->ready = -1;
   return out;
 }
 
 std::vector<int> descriptors(const Inheritance& inheritance) {
   std::vector<int> fds = inheritance.listeners;
+  fds.insert(fds.end(), inheritance.sessions.begin(), inheritance.sessions.end());
   for (const Elder& elder : inheritance.elders) fds.push_back(elder.pidfd);
-  for (int fd : {inheritance.counters, inheritance.ready}) {
+  for (int fd : {inheritance.counters, inheritance.tickets, inheritance.ready}) {
     if (fd >= 0) fds.push_back(fd);
   }
   return fds;

@@ -20,6 +20,8 @@ struct Inheritance {
   std::vector<int> listeners;
   std::vector<Elder> elders;     // Oldest first; the last one is who hands over.
   int counters = -1;             // The memfd of the counters.
+  int tickets = -1;              // The memfd of the tickets' keys.
+  std::vector<int> sessions;     // Memfds of ssl_session_cache.
   int ready = -1;                // A pipe: "ready\n" when all workers are, or why not.
   std::uint64_t generation = 0;  // The last number given.
 };

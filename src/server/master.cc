@@ -92,6 +92,7 @@ bool Master::load_first() {
   }
   install_process_log(*configuration);
   log_degraded(*configuration);
+  if (!create_ticket_keys()) return fail_start("no shared memory for the tickets' keys");
   current_ = &start_generation(std::move(configuration), identity);
   return create_counters() || fail_start("no shared memory for the counters");
 }

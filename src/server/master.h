@@ -12,6 +12,9 @@
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/http/log_files.h"
 #include "corehttpd/shm/segment.h"
+#include "corehttpd/tls/session_cache.h"
+#include "corehttpd/tls/store.h"
+#include "corehttpd/tls/tickets.h"
 #include "server/command_line.h"
 #include "server/control.h"
 #include "server/counters.h"
@@ -41,6 +44,10 @@ class Master final : ControlServer::Handler {
   bool load_first();
   bool prepare(conf::Configuration& configuration, Identity& identity, std::string& message);
   bool create_counters();
+  bool create_ticket_keys();
+  // What outlives the configuration, for its TLS sites.
+  void lend_tls_memory(tls::Store& store);
+  tls::SessionCache* session_cache(const std::string& name, std::uint64_t bytes);
   bool begin();
   int run_alone();
   bool fail_start(const std::string& message);
@@ -103,6 +110,15 @@ class Master final : ControlServer::Handler {
   ListeningSockets sockets_;
   shm::Segment counters_segment_;
   std::unique_ptr<SharedCounters> counters_;
+  shm::Segment tickets_segment_;
+  std::unique_ptr<tls::TicketKeys> ticket_keys_;
+  // Of ssl_session_cache. One whose size has changed stays for the generations that have it.
+  struct SessionZone {
+    std::string name;
+    shm::Segment segment;
+    tls::SessionCache cache;
+  };
+  std::vector<std::unique_ptr<SessionZone>> session_zones_;
   // Oldest first. current_ is the one whose configuration is in force, pending_ the one that a
   // reload has started and that is not ready yet.
   std::vector<std::unique_ptr<Generation>> generations_;

@@ -22,7 +22,7 @@
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/log_files.h"
 #include "corehttpd/route/tree.h"
-#include "corehttpd/tls/certificates.h"
+#include "corehttpd/tls/settings.h"
 #include "corehttpd/transform/gzip.h"
 #include "corehttpd/transform/transforms.h"
 #include "corehttpd/upstream/gateway.h"
@@ -80,7 +80,7 @@ std::span<const conf::Module* const> modules() {
       &http::core_module(),
       &expr::expr_module(),
       &route::route_module(),
-      &tls::certificates_module(),
+      &tls::module(),
       &assets::module(),
       &upstream::upstream_module(),
       &access::access_module(),

@@ -70,6 +70,8 @@ Generation& Master::start_generation(std::unique_ptr<conf::Configuration> config
   auto generation = std::make_unique<Generation>();
   generation->number = ++generation_number_;
   generation->configuration = std::move(configuration);
+  if (auto* store = generation->configuration->object<tls::Store>())
+    lend_tls_memory(*store);
   generation->identity = identity;
   generation->started_ms = clock_.now_ms();
   generation->started_at = ::time(nullptr);

@@ -21,6 +21,7 @@
 #include "corehttpd/io/append_file.h"
 #include "corehttpd/io/loop.h"
 #include "corehttpd/proto/acceptor.h"
+#include "corehttpd/tls/store.h"
 #include "server/channel.h"
 #include "server/log_opening.h"
 #include "server/modules.h"
@@ -167,6 +168,7 @@ Worker::Worker(const WorkerSetup& setup, io::Loop& loop, std::uint64_t descripto
   services_.debug_clients = debug_clients(setup.configuration);
   services_.files = &files_;
   services_.passwords = &passwords_;
+  services_.tls = setup.configuration.object<tls::Store>();
   if (::access(http::kDefaultTempPath.data(), W_OK | X_OK) == 0) {
     services_.body_temp_path = http::kDefaultTempPath;
   }

@@ -9,7 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "corehttpd/tls/certificates.h"
+#include "corehttpd/tls/settings.h"
+#include "tls/small_file.h"
 
 namespace corehttpd::tls {
 namespace {
@@ -91,11 +92,10 @@ std::string check_pem(std::string_view text, PemKind kind) {
                                       : "it holds no certificate in PEM";
 }
 
-std::string check_pem_file(std::string_view path, PemKind kind) {
+std::string read_small_file(std::string_view path, std::string& text) {
   const std::string name(path);
   const int fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return describe_errno("open()");
-  std::string text;
   std::string reason;
   struct stat about {};
   if (::fstat(fd, &about) != 0) {
@@ -106,20 +106,32 @@ std::string check_pem_file(std::string_view path, PemKind kind) {
     reason = "it is too large";
   }
   // At once: a string that grows leaves copies of the key behind.
-  text.reserve(kFileBytesMax + 1);
+  text.clear();
+  text.reserve(static_cast<std::size_t>(std::max<off_t>(about.st_size, 0)) + 1);
   char buffer[16 * 1024];
-  while (reason.empty() && text.size() <= kFileBytesMax) {
-    const ssize_t got = ::read(fd, buffer, sizeof(buffer));
+  while (reason.empty() && text.size() < text.capacity()) {
+    const ssize_t got = ::read(fd, buffer, std::min(sizeof(buffer), text.capacity() - text.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) reason = describe_errno("read()");
     if (got <= 0) break;
-    text.append(buffer, std::min<std::size_t>(got, kFileBytesMax + 1 - text.size()));
+    text.append(buffer, static_cast<std::size_t>(got));
   }
   ::close(fd);
-  if (reason.empty()) reason = check_pem(text, kind);
-  // Nor do keys stay in freed memory.
-  ::explicit_bzero(text.data(), text.size());
+  // Keys do not stay in freed memory.
   ::explicit_bzero(buffer, sizeof(buffer));
+  return reason;
+}
+
+void forget_text(std::string& text) {
+  ::explicit_bzero(text.data(), text.capacity());
+  text.clear();
+}
+
+std::string check_pem_file(std::string_view path, PemKind kind) {
+  std::string text;
+  std::string reason = read_small_file(path, text);
+  if (reason.empty()) reason = check_pem(text, kind);
+  forget_text(text);
   return reason;
 }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import PROTOCOLS, Server
+from harness import CLEAR, OVER_TLS, Server
 
 CRASH_MARKS = ('broken invariant', 'exited on signal', 'AddressSanitizer', 'runtime error:', 'LeakSanitizer')
 
@@ -20,13 +20,14 @@ def directory():
 
 
 @pytest.fixture
-def server(directory):
+def server(directory, request):
     running = []
+    over_tls = hasattr(request.node, 'callspec') and request.node.callspec.params.get('protocol') in OVER_TLS
 
     def make(http, **more):
         sub = directory if not running else directory / str(len(running))
         sub.mkdir(exist_ok=True)
-        made = Server(sub, http, **more)
+        made = Server(sub, http, **({'tls': over_tls} | more))
         running.append(made)
         return made
 
@@ -38,6 +39,7 @@ def server(directory):
         assert expected or not any(mark in text for mark in CRASH_MARKS), text[-4000:]
 
 
-@pytest.fixture(params=list(PROTOCOLS))
+@pytest.fixture(params=list(CLEAR) + list(OVER_TLS))
 def protocol(request):
-    return request.param
+    """The name of what is spoken, h1 or h2. Over TLS the server of the test knows, and connects so."""
+    return OVER_TLS.get(request.param, request.param)

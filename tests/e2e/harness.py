@@ -9,6 +9,7 @@ import random
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import time
 from pathlib import Path
@@ -16,6 +17,8 @@ from pathlib import Path
 import h2.config
 import h2.connection
 import h2.events
+
+import certificates
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get('COREHTTPD', ROOT / 'build/release/corehttpd'))
@@ -66,16 +69,41 @@ class Response:
         return f'<{self.status} {self.fields} {self.body[:200]!r}>'
 
 
+def connect_to(address, deadline=DEADLINE):
+    """A socket connected to a path or to a host and port."""
+    family = socket.AF_UNIX if isinstance(address, (str, Path)) else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.settimeout(deadline)
+    made.connect(str(address) if family == socket.AF_UNIX else address)
+    return made
+
+
+def tls_context(*protocols, authority=None, version=None, certificate=None, tickets=True):
+    """A client's context; trusts the tests' authority. version: of TLS, the only one."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(authority or certificates.authority().pem)
+    if protocols:
+        context.set_alpn_protocols(protocols)
+    if version:
+        context.minimum_version = context.maximum_version = version
+    if certificate:
+        context.load_cert_chain(*certificate)
+    if not tickets:
+        context.options |= ssl.OP_NO_TICKET
+    return context
+
+
 class Http1:
     """One keep-alive connection. raw() for hand-made bytes."""
     name = 'h1'
+    tls = False
 
     def __init__(self, address):
-        family = socket.AF_UNIX if isinstance(address, (str, Path)) else socket.AF_INET
-        self.socket = socket.socket(family, socket.SOCK_STREAM)
-        self.socket.settimeout(DEADLINE)
-        self.socket.connect(str(address) if family == socket.AF_UNIX else address)
+        self.socket = self.open(address)
         self.buffer = b''
+
+    def open(self, address):
+        return connect_to(address)
 
     def close(self):
         self.socket.close()
@@ -180,17 +208,18 @@ class PatientH2(h2.connection.H2Connection):
 class Http2:
     """One HTTP/2 connection with prior knowledge."""
     name = 'h2'
+    tls = False
 
     def __init__(self, address):
-        family = socket.AF_UNIX if isinstance(address, (str, Path)) else socket.AF_INET
-        self.socket = socket.socket(family, socket.SOCK_STREAM)
-        self.socket.settimeout(DEADLINE)
-        self.socket.connect(str(address) if family == socket.AF_UNIX else address)
+        self.socket = self.open(address)
         self.h2 = PatientH2(h2.config.H2Configuration(header_encoding='utf-8', validate_outbound_headers=False,
                                                             normalize_outbound_headers=False))
         self.h2.initiate_connection()
         self.events = {}
         self.flush()
+
+    def open(self, address):
+        return connect_to(address)
 
     def close(self):
         self.socket.close()
@@ -215,7 +244,8 @@ class Http2:
         self.flush()
         return True
 
-    def start(self, path='/', method='GET', headers=(), host='localhost', end=True, scheme='http'):
+    def start(self, path='/', method='GET', headers=(), host='localhost', end=True, scheme=None):
+        scheme = scheme or ('https' if self.tls else 'http')
         stream = self.h2.get_next_available_stream_id()
         fields = [(':method', method), (':scheme', scheme), (':authority', host), (':path', path)]
         self.h2.send_headers(stream, fields + [(n.lower(), v) for n, v in headers], end_stream=end)
@@ -270,7 +300,38 @@ class Http2:
         return self.read_response(stream)
 
 
-PROTOCOLS = {'h1': Http1, 'h2': Http2}
+class Https1(Http1):
+    """HTTP/1.1 over TLS. context, name: of the client, of the server."""
+    name = 'https'
+    tls = True
+
+    def __init__(self, address, context=None, name='localhost', session=None):
+        self.context, self.server_name, self.session = context or tls_context('http/1.1'), name, session
+        super().__init__(address)
+
+    def open(self, address):
+        return self.context.wrap_socket(connect_to(address), server_hostname=self.server_name, session=self.session)
+
+
+class Https2(Http2):
+    """HTTP/2 over TLS, agreed on by ALPN."""
+    name = 'h2s'
+    tls = True
+
+    def __init__(self, address, context=None, name='localhost'):
+        self.context, self.server_name = context or tls_context('h2', 'http/1.1'), name
+        super().__init__(address)
+
+    def open(self, address):
+        made = self.context.wrap_socket(connect_to(address), server_hostname=self.server_name)
+        assert made.selected_alpn_protocol() == 'h2'
+        return made
+
+
+CLEAR = {'h1': Http1, 'h2': Http2}
+SECURE = {'h1': Https1, 'h2': Https2}
+# As parameters of tests, and what is spoken then.
+OVER_TLS = {'https': 'h1', 'h2s': 'h2'}
 
 
 class Successor:
@@ -303,11 +364,15 @@ class Successor:
 class Server:
     """A running daemon. config is what stands in http { … }; @DIR@ is the directory, @SOCK@ the listening socket's path."""
 
-    def __init__(self, directory, http, main='', workers=1, start=True, extra=(), events='', binary=BINARY, environment=None):
+    def __init__(self, directory, http, main='', workers=1, start=True, extra=(), events='', binary=BINARY, environment=None, tls=False):
         self.binary, self.environment = binary, environment
         self.directory = Path(directory)
         self.directory.chmod(0o755)
         self.socket_path = self.directory / 'web.sock'
+        # Every "listen @SOCK@" stands for two, the other with TLS.
+        self.tls = tls
+        self.tls_path = self.directory / 'tls.web.sock'
+        self.scheme = 'https' if tls else 'http'
         self.root = self.directory / 'www'
         self.root.mkdir(exist_ok=True)
         self.process = None
@@ -331,6 +396,10 @@ http {{
   {http}
 }}
 '''
+        if self.tls:
+            pem, key = certificates.localhost()
+            text = re.sub(r'listen @SOCK@([^;]*);', rf'listen @SOCK@\1; listen unix:{self.tls_path}\1 ssl;', text)
+            text = text.replace('http {\n', f'http {{\n  ssl_certificate {pem}; ssl_certificate_key {key};\n', 1)
         text = text.replace('@DIR@', str(self.directory)).replace('@SOCK@', f'unix:{self.socket_path}')
         (self.directory / 'corehttpd.conf').write_text(text)
 
@@ -376,7 +445,9 @@ http {{
         return (self.directory / 'stderr.txt').read_text(errors='replace')
 
     def connect(self, protocol='h1', address=None):
-        return PROTOCOLS[protocol](address or self.socket_path)
+        if address is None and self.tls:
+            return SECURE[protocol](self.tls_path)
+        return CLEAR[protocol](address or self.socket_path)
 
     def get(self, path='/', protocol='h1', **more):
         client = self.connect(protocol)

@@ -4,7 +4,7 @@ import signal
 import subprocess
 
 import pytest
-from harness import DEADLINE, wait_until
+from harness import CLEAR, DEADLINE, wait_until
 
 SITES = '''server { listen @SOCK@; server_name good; location / { return 200 good; } }
 server { listen @SOCK@; server_name bad www.bad; location / { fastcgi_pass no-such-host.invalid:9000; } location /fine { return 200 fine; } }'''
@@ -112,6 +112,7 @@ def test_json_is_always_valid(server, data):
     assert made['result'] == 'refused' and 'No such file' in made['diagnostics'][0]['message']
 
 
+@pytest.mark.parametrize('protocol', CLEAR)
 def test_certificate_that_cannot_be_read(server, protocol):
     """Only the site's TLS is out."""
     s = server(TLS, start=False)
@@ -146,9 +147,13 @@ def test_certificates_that_are_not_there_at_all(server):
     s.write_config('server { listen @SOCK@; listen unix:@DIR@/tls.sock ssl; ssl_certificate x; }')
     code, said = s.test()
     assert code == 1 and 'no "ssl_certificate_key" is defined for certificate' in said
-    # Inherited ones do, and what depends on the request is looked at when it is known.
-    s.write_config('ssl_certificate $host.pem; ssl_certificate_key $host.key; server { listen @SOCK@; listen unix:@DIR@/tls.sock ssl; }')
+    # Inherited ones do. Variables are not resolved.
+    certificate(s.directory)
+    s.write_config('ssl_certificate a.pem; ssl_certificate_key a.key; server { listen @SOCK@; listen unix:@DIR@/tls.sock ssl; }')
     assert s.test()[0] == 0
+    s.write_config('ssl_certificate $host.pem; ssl_certificate_key $host.key; server { listen @SOCK@; listen unix:@DIR@/tls.sock ssl; }')
+    code, said = s.test()
+    assert code == 2 and 'cannot load certificate "$host.pem": only files and "data:" are read' in said
 
 
 def test_reload_that_would_degrade_a_healthy_site_is_refused(server):

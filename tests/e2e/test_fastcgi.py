@@ -281,7 +281,7 @@ def test_one_cgi_variable_for_two_spellings(origin):
 def test_a_location_that_passes_adds_its_slash(server, protocol):
     s = server('server { listen @SOCK@; location /app/ { fastcgi_pass unix:@DIR@/none.sock; } }')
     r = s.get('/app?x=1', protocol, host='h')
-    assert (r.status, r['location']) == (301, 'http://h/app/?x=1')
+    assert (r.status, r['location']) == (301, f'{s.scheme}://h/app/?x=1')
 
 
 def test_php_fpm(server, protocol):

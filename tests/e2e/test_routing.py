@@ -87,7 +87,7 @@ def test_return(server, protocol):
     assert (r.status, r.body, r['content-type']) == (200, b'text 1', 'text/x-own')
     assert s.get('/code', protocol).status == 404
     r = s.get('/moved?q', protocol, host='h.example')
-    assert (r.status, r['location']) == (301, 'http://h.example/new?q')
+    assert (r.status, r['location']) == (301, f'{s.scheme}://h.example/new?q')
     r = s.get('/url?x', protocol)
     assert (r.status, r['location']) == (302, 'https://other.example/url?x')
     assert s.get('/temp', protocol).status == 307
@@ -107,7 +107,7 @@ def test_redirect_forms(server, protocol):
         location /relative { absolute_redirect off; return 301 /x; }
         location /name { server_name_in_redirect on; return 301 /x; } }''')
     assert s.get('/relative', protocol)['location'] == '/x'
-    assert s.get('/name', protocol, host='other.example')['location'] == 'http://named.example/x'
+    assert s.get('/name', protocol, host='other.example')['location'] == f'{s.scheme}://named.example/x'
 
 
 def test_rewrite_set_if(server, protocol):
@@ -121,7 +121,7 @@ def test_rewrite_set_if(server, protocol):
         location /cycle { rewrite ^ /cycle last; } }''')
     assert s.get('/old/a?b=c', protocol).body == b'/new/a server b=c'
     r = s.get('/redirect/x?q=1', protocol, host='h')
-    assert (r.status, r['location']) == (301, 'http://h/to/x?q=1')
+    assert (r.status, r['location']) == (301, f'{s.scheme}://h/to/x?q=1')
     assert s.get('/break/x', protocol).status == 404
     assert s.get('/if/?a=yes', protocol).body == b'yes'
     assert s.get('/if/', protocol, headers=[('X-Y', 'ABc')]).body == b'match c'
@@ -173,4 +173,4 @@ def test_variables(server, protocol):
                '"$request_method $scheme $server_protocol $server_name $http_x_own $cookie_c $remote_user $connection_requests"; } }')
     r = s.get('/', protocol, headers=[('X-Own', 'v'), ('Cookie', 'b=1; c=2')])
     version = {'h1': 'HTTP/1.1', 'h2': 'HTTP/2.0'}[protocol]
-    assert r.body.decode() == f'GET http {version} n v 2  1'
+    assert r.body.decode() == f'GET {s.scheme} {version} n v 2  1'

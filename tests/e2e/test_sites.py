@@ -3,7 +3,8 @@ import re
 import subprocess
 import sys
 
-from harness import DEADLINE, ROOT
+import pytest
+from harness import CLEAR, DEADLINE, ROOT
 
 sys.path.insert(0, str(ROOT / 'bench'))
 import sites  # noqa: E402
@@ -11,6 +12,7 @@ import sites  # noqa: E402
 COUNT = 2000
 
 
+@pytest.mark.parametrize('protocol', CLEAR)
 def test_two_thousand_sites(server, protocol):
     s = server('', start=False)
     config = sites.write(s.directory, COUNT)

@@ -106,7 +106,7 @@ def test_directory(server, protocol):
     s = server(SITE % '')
     s.file('dir/index.html', b'index')
     r = s.get('/dir?x=1', protocol, host='example.org')
-    assert r.status == 301 and r['location'] == 'http://example.org/dir/?x=1'
+    assert r.status == 301 and r['location'] == f'{s.scheme}://example.org/dir/?x=1'
     assert s.get('/dir/', protocol).body == b'index'
     (s.root / 'empty').mkdir()
     assert s.get('/empty/', protocol).status == 403

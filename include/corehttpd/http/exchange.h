@@ -219,6 +219,7 @@ class Exchange final : public LogContext {
   };
 
   bool choose_site();
+  std::uint16_t judge_connection();
   void answer_for_server();
   void enter_site();
   void begin_server_rewrite();

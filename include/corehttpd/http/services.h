@@ -23,6 +23,9 @@ class FileLookup;
 namespace corehttpd::access {
 class PasswordChecks;
 }
+namespace corehttpd::tls {
+class Store;
+}
 
 namespace corehttpd::http {
 
@@ -85,6 +88,7 @@ struct Services {
   // As with loop, only the names are known here. Never nullptr in a worker.
   assets::FileLookup* files = nullptr;
   access::PasswordChecks* passwords = nullptr;
+  const tls::Store* tls = nullptr;  // Where an endpoint has TLS.
 };
 
 }  // namespace corehttpd::http

@@ -34,6 +34,7 @@ struct Site {
   conf::SettingsView settings;  // Of the server block.
   Pipeline rewrite;       // Server-level rewrite-phase steps; run before a location is looked for.
   std::string_view name;  // First server_name: $server_name, logs.
+  bool http2 = true;      // Offered over TLS.
 };
 
 // A listening address and what was said of it.
@@ -47,6 +48,7 @@ struct Endpoint {
   bool proxy_protocol = false;
   // Specific addresses that share this wildcard's socket and for which the contrary holds.
   std::span<const IpAddress> proxy_protocol_exceptions = {};
+  std::span<const IpAddress> tls_exceptions = {};
   std::uint32_t index = 0;  // Place among the configuration's endpoints: the router's key.
 };
 
@@ -67,6 +69,13 @@ class SiteSelector {
   // name on the exchange.
   virtual const Site& select_site(const Endpoint& endpoint, std::string_view host,
                                   Exchange& exchange) const = 0;
+  // The same before there is a request: by the name in a TLS client's hello, which came to local.
+  virtual const Site& site_by_name(const Endpoint& endpoint, const IpAddress& local,
+                                   std::string_view name) const {
+    static_cast<void>(local);
+    static_cast<void>(name);
+    return default_site(endpoint);
+  }
   // By exchange.uri(). Calls exchange.set_location().
   virtual LocationMatch find_location(Exchange& exchange) const = 0;
   // "@name" of the exchange's site; false if there is none.

@@ -16,8 +16,7 @@ namespace corehttpd::http {
 
 struct Endpoint;
 
-// Facts of a TLS connection, for variables and logs. Implemented by tls later.
-class TlsInfo;
+class TlsInfo;  // tls_info.h
 
 struct ConnectionInfo {
   std::uint64_t number = 0;    // *N in logs, $connection.
@@ -29,6 +28,7 @@ struct ConnectionInfo {
   ProxyHeader proxy;             // What a PROXY header said; empty: there was none.
   Milliseconds accepted_ms = 0;  // Monotonic; for $connection_time and keepalive_time.
   bool debug = false;            // Chosen by debug_connection.
+  bool plain_to_tls = false;     // Plain HTTP on a TLS endpoint: every request fails with 497.
 };
 
 // Contract with Exchange: exactly one send_head() per exchange (after any informational ones), then

@@ -40,6 +40,7 @@ class Operation : public ListHook<ReadyTag> {
  private:
   friend class RingLoop;
   friend class SimLoop;
+  friend class Layer;
   Complete complete_;
   OperationSlot* slot_ = nullptr;
   int result_ = 0;
@@ -87,6 +88,7 @@ class ReceiveState : public ListHook<ReadyTag> {
  private:
   friend class RingLoop;
   friend class SimLoop;
+  friend class Layer;
   struct Parked;
   // What is under way.
   enum class Phase : std::uint8_t {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 
 #include "corehttpd/http/services.h"
@@ -10,6 +11,7 @@
 
 namespace corehttpd::proto {
 class ConnectionSet;
+struct TlsChannel;
 }
 
 namespace corehttpd::h2 {
@@ -26,7 +28,11 @@ inline constexpr std::size_t kPrefaceBytes = sizeof(kPreface) - 1;
 // large_client_header_buffers) are those of the endpoint's default site. Never fails: without
 // memory for a session the descriptor is closed. Counters: connection_accepted() has been called,
 // and the caller counts the connection as no activity (reading, writing, waiting) any more; from
-// here on it counts itself, connection_closed() included.
+// here on it counts itself, connection_closed() included. tls: what it speaks through; nullptr: in
+// clear.
+void take_over(int fd, const http::ConnectionInfo& info, http::Services& services,
+               std::span<const std::byte> received, proto::ConnectionSet& set,
+               std::unique_ptr<proto::TlsChannel> tls);
 void take_over(int fd, const http::ConnectionInfo& info, http::Services& services,
                std::span<const std::byte> received, proto::ConnectionSet& set);
 

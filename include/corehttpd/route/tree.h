@@ -30,6 +30,8 @@ class Tree final : public http::SiteSelector {
   // Exact name, longest "*.name", longest "name.*", first regex, else the address's default.
   const http::Site& select_site(const http::Endpoint& endpoint, std::string_view host,
                                 http::Exchange& exchange) const override;
+  const http::Site& site_by_name(const http::Endpoint& endpoint, const IpAddress& local,
+                                 std::string_view name) const override;
   // nginx's order: "=", then the longest prefix; within it its nested locations; unless it is "^~"
   // the first regex beside it. kNone: the server block itself, as a location without a name.
   http::LocationMatch find_location(http::Exchange& exchange) const override;

@@ -32,18 +32,22 @@ bool is_disabled_browser(const http::Exchange& exchange, const http::CoreSetting
 
 }  // namespace
 
-void Connection::serve(int fd, const http::ConnectionInfo& info, Context& context) {
-  auto* connection = new Connection(fd, info, context);
+void Connection::serve(int fd, const http::ConnectionInfo& info, Context& context,
+                       std::unique_ptr<proto::TlsChannel> tls,
+                       std::span<const std::byte> received) {
+  auto* connection = new Connection(fd, info, context, std::move(tls));
   context.connections.add(*connection);
   context.services.counters.activity(connection->activity_, +1);
   // One that the kernel had accepted before the listener was closed missed the call to drain.
   Milliseconds timeout = connection->settings_.client_header_timeout;
   if (context.services.draining) timeout = std::min(timeout, connection->drain_idle());
   connection->wait_for(Wait::kFirstByte, timeout, true);
-  connection->loop().receive(fd, connection->receive_state());
+  connection->receive();
+  if (!received.empty()) connection->on_received(received);
 }
 
-Connection::Connection(int fd, const http::ConnectionInfo& info, Context& context)
+Connection::Connection(int fd, const http::ConnectionInfo& info, Context& context,
+                       std::unique_ptr<proto::TlsChannel> tls)
     : io::ReceiveState(
           static_cast<io::Receiver&>(*this),
           [](io::ReceiveState& state) { static_cast<Connection&>(state).on_stopped(); }),
@@ -58,6 +62,7 @@ Connection::Connection(int fd, const http::ConnectionInfo& info, Context& contex
       last_settings_(&settings_),
       info_(info),
       fd_(fd) {
+  info_.tls = tls.release();
   static_assert(sizeof(Connection) <= kBytesMax);
 }
 
@@ -179,9 +184,9 @@ void Connection::steer_receive() {
       (requests_.empty() || (last_request_ ? unread_input_ : input().size() < kInputHigh));
   if (want == receive_state().armed()) return;
   if (want) {
-    loop().receive(fd_, receive_state());
+    receive();
   } else if (!end_of_input_) {
-    loop().receive_stop(receive_state());
+    receive_stop();
   }
 }
 
@@ -233,7 +238,7 @@ void Connection::on_timer() {
     const Milliseconds swap_at = deadline_ms_ - last_settings_->keepalive_timeout + kIdleSwap;
     if (now() < swap_at && swap_at < deadline_ms_) return arm_timer(swap_at);
     swapped_ = true;
-    loop().receive_idle(receive_state());
+    receive_idle();
   }
   arm_timer(deadline_ms_);
 }
@@ -286,14 +291,18 @@ void Connection::finish() {
   if (end_of_input_ || !linger) return begin_close();
   // Closing with unread bytes would reset the connection, and the reset can overtake the response
   // (RFC 9112 §9.6).
-  if (shutdown(fd_, SHUT_WR) != 0) return begin_close();
+  if (over_tls()) {
+    tls()->stream.shut_down_sending();
+  } else if (shutdown(fd_, SHUT_WR) != 0) {
+    return begin_close();
+  }
   state_ = State::kLingering;
   drop_received();
   input_.clear();
   set_activity(http::Counters::Activity::kWriting);
   read_progress_ = true;
   wait_for_rest(Wait::kLinger);
-  if (!receive_state().armed()) loop().receive(fd_, receive_state());
+  if (!receive_state().armed()) receive();
 }
 
 void Connection::drain() {
@@ -339,10 +348,11 @@ void Connection::continue_close() {
   if (send_operation().pending() || !receive_state().idle()) {
     if (stop_asked_) return;
     stop_asked_ = true;
-    if (send_operation().pending()) loop().cancel(send_operation());
-    if (!receive_state().idle()) loop().receive_stop(receive_state());
+    if (send_operation().pending()) cancel_send();
+    if (!receive_state().idle()) receive_stop();
     return;
   }
+  if (over_tls() && !tls()->stream.close(task())) return;
   close_socket();
   context_.services.counters.activity(activity_, -1);
   context_.services.counters.connection_closed();

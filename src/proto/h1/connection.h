@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "corehttpd/http/core_settings.h"
@@ -23,6 +24,7 @@
 #include "proto/h1/head_parser.h"
 #include "proto/h1/input_buffer.h"
 #include "proto/h1/request.h"
+#include "proto/tls_channel.h"
 
 namespace corehttpd::h1 {
 
@@ -53,7 +55,10 @@ class Connection final : public io::Receiver,
   // Serves HTTP/1 on fd (non-blocking, connected) and closes it in the end. context must outlive
   // the connection. A client that begins with the HTTP/2 preface is handed to h2, if the endpoint
   // allows it.
-  static void serve(int fd, const http::ConnectionInfo& info, Context& context);
+  // tls: what it speaks through; nullptr: in clear. received: what has been read of it already.
+  static void serve(int fd, const http::ConnectionInfo& info, Context& context,
+                    std::unique_ptr<proto::TlsChannel> tls = {},
+                    std::span<const std::byte> received = {});
 
   // io::Receiver.
   void on_received(std::span<const std::byte> data) override;
@@ -72,6 +77,7 @@ class Connection final : public io::Receiver,
   void remember(const http::CoreSettings& settings) { last_settings_ = &settings; }
   bool has_input() const { return !input_.empty() || !received().empty(); }
   const http::ConnectionInfo& info() const { return info_; }
+  bool over_tls() const { return info_.tls != nullptr; }
   Context& context() const { return context_; }
 
  private:
@@ -97,13 +103,39 @@ class Connection final : public io::Receiver,
   static constexpr Milliseconds kNever = INT64_MAX;
   static constexpr int kRoundsMax = 64;
 
-  Connection(int fd, const http::ConnectionInfo& info, Context& context);
-  ~Connection() = default;
+  Connection(int fd, const http::ConnectionInfo& info, Context& context,
+             std::unique_ptr<proto::TlsChannel> tls);
+  ~Connection() { delete tls(); }
 
   io::ReceiveState& receive_state() { return *this; }
   io::Operation& send_operation() { return *this; }
   io::Timer& timer() { return *this; }
   TurnTask& task() { return *this; }
+  // What the connection speaks through, and owns; nullptr: in clear. Requests know it by info().
+  proto::TlsChannel* tls() const {
+    return static_cast<proto::TlsChannel*>(const_cast<http::TlsInfo*>(info_.tls));
+  }
+  // The descriptor's, or those of the TLS stream on it.
+  void receive() {
+    if (over_tls()) return tls()->stream.receive(receive_state());
+    loop().receive(fd_, receive_state());
+  }
+  void receive_stop() {
+    if (over_tls()) return tls()->stream.receive_stop(receive_state());
+    loop().receive_stop(receive_state());
+  }
+  void receive_idle() {
+    if (over_tls()) return tls()->stream.receive_idle(receive_state());
+    loop().receive_idle(receive_state());
+  }
+  void send(std::span<const iovec> vectors, bool more) {
+    if (over_tls()) return tls()->stream.send(vectors, more, send_operation());
+    loop().send(fd_, vectors, more, send_operation());
+  }
+  void cancel_send() {
+    if (over_tls()) return tls()->stream.cancel(send_operation());
+    loop().cancel(send_operation());
+  }
 
   // connection.cc
   void on_turn();

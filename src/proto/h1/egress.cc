@@ -32,8 +32,9 @@ void Connection::flush() {
     }
   }
   if (count == 0) return;
-  const bool hold = more ? cork : ends_with_this_send();
-  loop().send(fd_, {vectors.data(), count}, hold, send_operation());
+  // Over TLS the end is said in bytes of its own.
+  const bool hold = more ? cork : !over_tls() && ends_with_this_send();
+  send({vectors.data(), count}, hold);
 }
 
 // The socket is closed as soon as all that is queued is with the kernel, which then sends the end

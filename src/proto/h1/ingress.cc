@@ -109,7 +109,8 @@ bool Connection::begin_request() {
 }
 
 bool Connection::is_http2_preface(std::string_view text, bool& undecided) const {
-  if (!info_.endpoint->http2) return false;
+  // Over TLS it is agreed on, not recognized.
+  if (!info_.endpoint->http2 || over_tls() || info_.plain_to_tls) return false;
   const std::size_t length = std::min(text.size(), h2::kPrefaceBytes);
   if (std::memcmp(text.data(), h2::kPreface, length) != 0) return false;
   undecided = length < h2::kPrefaceBytes;

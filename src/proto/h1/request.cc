@@ -84,7 +84,7 @@ void Request::break_body(const Error& error) {
 void Request::send_head(const http::ResponseHead& head, http::BodySource* source) {
   const auto& settings = exchange.settings<http::CoreSettings>();
   source_ = source;
-  files_ = settings.sendfile;
+  files_ = settings.sendfile && !connection_.over_tls();
   keep_alive = keep_alive && connection_.may_persist(exchange, settings) && !head.close_connection;
   // The client that waits for 100 and gets a final answer may send its body or not: what follows
   // could be either.

@@ -21,8 +21,9 @@ constexpr std::size_t kLingerBytesMax = 1024 * 1024;
 }  // namespace
 
 Connection::Connection(int fd, const http::ConnectionInfo& info, http::Services& services,
-                       proto::ConnectionSet& set)
+                       proto::ConnectionSet& set, std::unique_ptr<proto::TlsChannel> tls)
     : fd_(fd),
+      tls_(std::move(tls)),
       info_(info),
       services_(services),
       settings_(services.sites.default_site(*info.endpoint).settings.get<http::CoreSettings>()),
@@ -50,7 +51,7 @@ void Connection::begin(std::span<const std::byte> received) {
     close_asked_ = true;
     return post();
   }
-  services_.loop.receive(fd_, receive_);
+  receive();
   need_tick(begun_ms_ + settings_.client_header_timeout);
   post();
   if (!received.empty()) feed(received);
@@ -286,7 +287,11 @@ void Connection::give_up(std::uint32_t error_code) {
 void Connection::linger() {
   if (settings_.lingering_close == http::CoreSettings::Lingering::kOff) return shut(lost_);
   state_ = State::kLingering;
-  ::shutdown(fd_, SHUT_WR);
+  if (tls_ != nullptr) {
+    tls_->stream.shut_down_sending();
+  } else {
+    ::shutdown(fd_, SHUT_WR);
+  }
   linger_until_ms_ = now_ms() + settings_.lingering_timeout;
   need_tick(linger_until_ms_);
 }
@@ -298,10 +303,14 @@ void Connection::shut(const Error& error) {
   if (session_ != nullptr) nghttp2_session_del(session_);
   session_ = nullptr;
   services_.loop.cancel(tick_);
-  if (receive_.armed()) services_.loop.receive_stop(receive_);
+  if (receive_.armed()) receive_stop();
   if (send_.pending()) {
     ::shutdown(fd_, SHUT_RDWR);  // A send that waits for room ends at once.
-    services_.loop.cancel(send_);
+    if (tls_ != nullptr) {
+      tls_->stream.cancel(send_);
+    } else {
+      services_.loop.cancel(send_);
+    }
   }
   release_if_idle();
 }
@@ -309,6 +318,7 @@ void Connection::shut(const Error& error) {
 void Connection::release_if_idle() {
   if (send_.pending() || !receive_.idle()) return;
   if (fd_ >= 0) {
+    if (tls_ != nullptr && !tls_->stream.close(turn_)) return;
     set_active(false);
     services_.counters.activity(http::Counters::Activity::kWaiting, -1);
     services_.counters.connection_closed();
@@ -326,8 +336,14 @@ void Connection::on_stream_destroyed() {
 }
 
 void take_over(int fd, const http::ConnectionInfo& info, http::Services& services,
+               std::span<const std::byte> received, proto::ConnectionSet& set,
+               std::unique_ptr<proto::TlsChannel> tls) {
+  (new Connection(fd, info, services, set, std::move(tls)))->begin(received);
+}
+
+void take_over(int fd, const http::ConnectionInfo& info, http::Services& services,
                std::span<const std::byte> received, proto::ConnectionSet& set) {
-  (new Connection(fd, info, services, set))->begin(received);
+  take_over(fd, info, services, received, set, nullptr);
 }
 
 }  // namespace corehttpd::h2

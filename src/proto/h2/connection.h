@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "corehttpd/base/log.h"
@@ -19,6 +20,7 @@
 #include "proto/h2/budget.h"
 #include "proto/h2/segment_queue.h"
 #include "proto/h2/stream.h"
+#include "proto/tls_channel.h"
 
 namespace corehttpd::h2 {
 
@@ -35,7 +37,7 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   static constexpr std::size_t kFrameSegmentsMax = 16;
 
   Connection(int fd, const http::ConnectionInfo& info, http::Services& services,
-             proto::ConnectionSet& set);
+             proto::ConnectionSet& set, std::unique_ptr<proto::TlsChannel> tls);
   // Begins to serve. The connection destroys itself in the end, also when this fails.
   void begin(std::span<const std::byte> received);
 
@@ -124,6 +126,19 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   void linger();
   void shut(const Error& error);
   void release_if_idle();
+  // The descriptor's, or those of the TLS stream on it.
+  void receive() {
+    if (tls_ != nullptr) return tls_->stream.receive(receive_);
+    services_.loop.receive(fd_, receive_);
+  }
+  void receive_stop() {
+    if (tls_ != nullptr) return tls_->stream.receive_stop(receive_);
+    services_.loop.receive_stop(receive_);
+  }
+  void receive_idle() {
+    if (tls_ != nullptr) return tls_->stream.receive_idle(receive_);
+    services_.loop.receive_idle(receive_);
+  }
   // output.cc: framing and sending.
   void pump();
   int fill_output();
@@ -142,6 +157,7 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   bool idle() const { return open_streams_ == 0 && output_.empty(); }
 
   int fd_;
+  std::unique_ptr<proto::TlsChannel> tls_;
   State state_ = State::kServing;
   http::ConnectionInfo info_;
   http::Services& services_;

@@ -84,7 +84,10 @@ void Connection::send() {
   const std::size_t count = output_.gather(vectors);
   send_since_ms_ = now_ms();
   need_tick(send_since_ms_ + settings_.send_timeout);
-  services_.loop.send(fd_, std::span(vectors).first(count), output_.segments() > count, send_);
+  const std::span<const iovec> gathered = std::span(vectors).first(count);
+  const bool more = output_.segments() > count;
+  if (tls_ != nullptr) return tls_->stream.send(gathered, more, send_);
+  services_.loop.send(fd_, gathered, more, send_);
 }
 
 void Connection::on_sent(int result) {

@@ -76,7 +76,7 @@ bool Connection::check_connection() {
     finish_drain();
   } else if (!poll_only_ && now >= idle_since_ms_ + kIdlePollMs) {
     poll_only_ = true;
-    services_.loop.receive_idle(receive_);
+    receive_idle();
     output_.release_storage();
   }
   return true;

@@ -121,6 +121,7 @@ constexpr Default kHttpDefaults[] = {
     {"server_tokens", "on"},
     {"ssi", "off"},
     {"ssl_buffer_size", "16k"},
+    {"ssl_ciphers", "HIGH:!aNULL:!MD5"},
     {"ssl_early_data", "off"},
     {"ssl_prefer_server_ciphers", "off"},
     {"ssl_session_cache", "none"},

@@ -138,7 +138,7 @@ TEST(Later, GuardsAreRefused) {
     EXPECT_EQ(verdict(std::string("http { server { location / { ") + guard + " } } }"), "refused 1")
         << guard;
   }
-  EXPECT_EQ(verdict("http { server { ssl_verify_client on; } }"), "refused 1");
+  EXPECT_EQ(verdict("http { server { ssl_ocsp on; } }"), "refused 1");
 }
 
 TEST(Later, TheRestIsAcceptedWithANotice) {

@@ -202,15 +202,36 @@ TEST(Listen, DefaultServerOfEachAddress) {
   EXPECT_EQ(sites.tree().default_site(sites.tree().listeners()[0].endpoint).name, "b");
 }
 
-TEST(Listen, TlsIsNoticedAndNeverServedInClear) {
+TEST(Listen, TlsHoldsForAllOfAnAddress) {
   auto sites = http(server("listen 80; server_name a;", "a") +
                     server("listen 443 ssl; server_name b;", "b") +
                     server("listen 443; server_name c;", "c"));
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
-  EXPECT_TRUE(sites.compiled.warning("listen 443 ssl"));
-  EXPECT_EQ(listeners(sites), std::vector<std::string>{"0.0.0.0:80"});
-  const auto shared = http("server { listen 443; } server { listen 127.0.0.1:443 ssl; }");
-  EXPECT_TRUE(shared.compiled.error("would take the connections of 127.0.0.1:443"));
+  EXPECT_FALSE(sites.tree().listeners()[0].endpoint.tls);
+  EXPECT_TRUE(sites.tree().listeners()[1].endpoint.tls);
+  // Two addresses on one socket, of which one is in clear.
+  auto shared = http("server { listen 443; } server { listen 127.0.0.1:443 ssl; }");
+  ASSERT_TRUE(shared.compiled) << shared.compiled.text();
+  EXPECT_EQ(listeners(shared), std::vector<std::string>{"0.0.0.0:443"});
+  const http::Endpoint& endpoint = shared.tree().listeners()[0].endpoint;
+  EXPECT_FALSE(endpoint.tls);
+  ASSERT_EQ(endpoint.tls_exceptions.size(), 1u);
+}
+
+TEST(Listen, SitesByTheNameOfAHello) {
+  auto sites = http("server { listen 443 ssl; server_name a; } "
+                    "server { listen 443 ssl; server_name *.b ~^c[0-9]$; http2 off; }");
+  ASSERT_TRUE(sites.compiled) << sites.compiled.text();
+  const http::Endpoint& endpoint = sites.tree().listeners()[0].endpoint;
+  const auto name = [&](std::string_view asked) {
+    return sites.tree().site_by_name(endpoint, endpoint.address, asked).name;
+  };
+  EXPECT_EQ(name("a"), "a");
+  EXPECT_EQ(name("x.b"), "*.b");
+  EXPECT_EQ(name("c1"), "*.b");
+  EXPECT_EQ(name("c"), "a");
+  EXPECT_EQ(name(""), "a");
+  EXPECT_FALSE(sites.tree().site_by_name(endpoint, endpoint.address, "x.b").http2);
 }
 
 TEST(Listen, Http2OfTheDefaultServer) {

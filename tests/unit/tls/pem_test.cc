@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "corehttpd/tls/certificates.h"
+#include "corehttpd/tls/settings.h"
 #include "support/temp_dir.h"
 
 namespace corehttpd::tls {

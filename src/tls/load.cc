@@ -1,0 +1,128 @@
+// Certificates and keys into memory.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <vector>
+
+#include "corehttpd/tls/settings.h"
+#include "tls/policy.h"
+#include "tls/small_file.h"
+#include "tls/store_builder.h"
+
+namespace corehttpd::tls {
+namespace {
+
+constexpr std::string_view kData = "data:";
+
+// The text of a file or of the directive itself; what failed.
+std::string read_source(std::string_view source, std::string& text) {
+  if (source.starts_with(kData)) {
+    text = source.substr(kData.size());
+    return {};
+  }
+  if (!is_plain_path(source)) return "only files and \"data:\" are read";
+  return read_small_file(source, text);
+}
+
+struct Passwords {
+  std::vector<std::string> lines;
+  std::size_t next = 0;
+};
+
+int give_password(char* into, int size, int, void* context) {
+  auto& passwords = *static_cast<Passwords*>(context);
+  if (passwords.next >= passwords.lines.size()) return -1;
+  const std::string& line = passwords.lines[passwords.next];
+  const int length = std::min(size, static_cast<int>(line.size()));
+  std::memcpy(into, line.data(), static_cast<std::size_t>(length));
+  return length;
+}
+
+std::string read_passwords(std::string_view path, Passwords& into) {
+  std::string text;
+  if (std::string reason = read_small_file(path, text); !reason.empty())
+    return fmt::format("its password file \"{}\": {}", path, reason);
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (!line.empty()) into.lines.emplace_back(line);
+  }
+  forget_text(text);
+  return {};
+}
+
+BioPtr open_text(const std::string& text) {
+  return BioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
+}  // namespace
+
+std::string load_chain(std::string_view source, Credential& into) {
+  std::string text;
+  std::string reason = read_source(source, text);
+  if (reason.empty()) reason = check_pem(text, PemKind::kCertificate);
+  if (!reason.empty()) return reason;
+  const BioPtr bio = open_text(text);
+  into.certificate.reset(PEM_read_bio_X509_AUX(bio.get(), nullptr, nullptr, nullptr));
+  if (into.certificate == nullptr) return "PEM_read_bio_X509_AUX() failed: " + take_error();
+  into.chain.reset(sk_X509_new_null());
+  while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr))
+    sk_X509_push(into.chain.get(), next);
+  const bool at_end = peek_reason() == PEM_R_NO_START_LINE;
+  if (!at_end) return "PEM_read_bio_X509() failed: " + take_error();
+  ERR_clear_error();
+  return {};
+}
+
+// As nginx reads them: 48 bytes are name, AES-128 key and HMAC key; 80 are name, HMAC key and
+// AES-256 key.
+std::string load_ticket_key(std::string_view path, NamedTicketKey& into) {
+  std::string text;
+  std::string reason = read_small_file(path, text);
+  into.small = text.size() == 48;
+  TicketKey& key = into.key;
+  if (reason.empty() && text.size() != 48 && text.size() != 80)
+    reason = "it must be 48 or 80 bytes";
+  if (reason.empty()) {
+    std::memcpy(key.name.data(), text.data(), 16);
+    if (into.small) {
+      std::memcpy(key.aes.data(), text.data() + 16, 16);
+      std::memcpy(key.mac.data(), text.data() + 32, 16);
+    } else {
+      std::memcpy(key.mac.data(), text.data() + 16, 32);
+      std::memcpy(key.aes.data(), text.data() + 48, 32);
+    }
+  }
+  forget_text(text);
+  return reason;
+}
+
+std::string load_key(std::string_view source, std::string_view password_file, Credential& into) {
+  std::string text;
+  std::string reason = read_source(source, text);
+  if (reason.empty()) reason = check_pem(text, PemKind::kPrivateKey);
+  if (!reason.empty()) {
+    forget_text(text);
+    return reason;
+  }
+  Passwords passwords;
+  if (!password_file.empty()) reason = read_passwords(password_file, passwords);
+  do {
+    const BioPtr bio = open_text(text);
+    into.key.reset(PEM_read_bio_PrivateKey(bio.get(), nullptr, give_password, &passwords));
+    ++passwords.next;
+  } while (into.key == nullptr && passwords.next < passwords.lines.size());
+  forget_text(text);
+  for (std::string& line : passwords.lines) forget_text(line);
+  if (into.key == nullptr) {
+    if (!reason.empty()) return reason;
+    return "PEM_read_bio_PrivateKey() failed: " + take_error();
+  }
+  ERR_clear_error();
+  if (X509_check_private_key(into.certificate.get(), into.key.get()) != 1)
+    return "it does not belong to its certificate: " + take_error();
+  return {};
+}
+
+}  // namespace corehttpd::tls
