@@ -161,8 +161,8 @@ def test_directory_redirects(server, protocol):
         location /name/ { server_name_in_redirect on; } }''')
     for name in ('d', 'rel/d', 'name/d', 'a b%'):
         (s.root / name).mkdir(parents=True)
-    for path, location in [('/d?x=1', 'http://asked.example/d/?x=1'), ('/rel/d', '/rel/d/'), ('/name/d', 'http://first.example/name/d/'),
-                           ('/a%20b%25', 'http://asked.example/a%20b%25/')]:
+    for path, location in [('/d?x=1', f'{s.scheme}://asked.example/d/?x=1'), ('/rel/d', '/rel/d/'), ('/name/d', f'{s.scheme}://first.example/name/d/'),
+                           ('/a%20b%25', f'{s.scheme}://asked.example/a%20b%25/')]:
         r = s.get(path, protocol, host='asked.example')
         assert (r.status, r['location']) == (301, location)
 
