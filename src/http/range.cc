@@ -73,14 +73,12 @@ RangeSet parse_ranges(Arena& arena, std::string_view value, std::uint64_t length
   constexpr std::string_view kUnit = "bytes=";
   if (max_ranges == 0 || !text::starts_with_ignore_case(value, kUnit)) return {};
   std::string_view rest = value.substr(kUnit.size());
-  if (length == 0)
-    return {};  // nginx answers an empty file with 200; no range of it could be satisfied.
   ArenaVector<ByteRange> ranges;
-  std::uint64_t specs = 0;
+  bool any = false;
   std::uint64_t left = length;
   std::string_view spec;
   while (text::next_list_element(rest, spec)) {
-    if (++specs > max_ranges) return {};
+    any = true;
     ByteRange range;
     switch (parse_spec(spec, length, range)) {
       case Verdict::kUnreadable:
@@ -88,8 +86,11 @@ RangeSet parse_ranges(Arena& arena, std::string_view value, std::uint64_t length
       case Verdict::kWrong:
         return {};
       case Verdict::kUnsatisfiable:
+        // Of an empty file: all of it, as nginx has it, so that asking from the beginning is safe.
+        if (range.first == 0) return {};
         break;
       case Verdict::kRange:
+        if (ranges.size() == max_ranges) return {};
         // Judged as they come, so that a long list costs no more than the parts that could still
         // pay.
         if (range.length() > left) return {};
@@ -100,7 +101,7 @@ RangeSet parse_ranges(Arena& arena, std::string_view value, std::uint64_t length
         break;
     }
   }
-  if (specs == 0) return {};
+  if (!any) return {};
   if (ranges.empty()) return {RangeSet::Kind::kUnsatisfiable, {}};
   return {RangeSet::Kind::kSome, coalesce(ranges, arena)};
 }

@@ -101,6 +101,8 @@ class Worker {
   void read_channel();
   void reopen(const ReceivedMessage& received);
   void reopen_alone();
+  template <class Condition>
+  void turn_until(Milliseconds patience, Condition condition);
   void finish_logs();
   void watch_folded_log();
   std::size_t connection_limit(std::uint64_t descriptors) const;
@@ -126,6 +128,8 @@ class Worker {
 
   const WorkerSetup& setup_;
   const ServerSettings& settings_;
+  static constexpr Milliseconds kPatience = 2000;  // With what is under way at the end.
+
   io::Loop& loop_;
   http::LogFiles* log_files_;
   handlers::AccessLog access_log_;
@@ -212,13 +216,9 @@ int Worker::run() {
     acceptors_.connections().close_now();
   }
   // An accept still under way would keep its listening socket open for milliseconds after the
-  // process's end, and a restart would find the address in use. Bounded: the kernel lets go within
-  // a few turns, and the process ends anyway.
-  for (int turn = 0; turn < 100; ++turn) {
-    if (acceptors_.connections().empty() && acceptors_.stopped()) break;
-    loop_.wake();
-    loop_.run_once();
-  }
+  // process's end, and a restart would find the address in use.
+  turn_until(kPatience,
+             [this] { return acceptors_.connections().empty() && acceptors_.stopped(); });
   finish_logs();
   return 0;
 }
@@ -245,12 +245,24 @@ void Worker::end_if_drained() {
   done_ = draining_ && acceptors_.stopped() && acceptors_.connections().empty();
 }
 
-void Worker::finish_logs() {
-  access_log_.flush_all();
-  for (int turn = 0; turn < 1000 && !access_log_.idle(); ++turn) {
-    loop_.wake();
+// Turns until that is so, but for a limited time: the kernel may need a moment, and a disk may be
+// stuck.
+template <class Condition>
+void Worker::turn_until(Milliseconds patience, Condition condition) {
+  constexpr Milliseconds kPulse = 10;
+  io::Timer pulse([](io::Timer&) {});
+  const Milliseconds end = loop_.clock().now_ms() + patience;
+  while (!condition() && loop_.clock().now_ms() < end) {
+    loop_.schedule(pulse, kPulse);
     loop_.run_once();
   }
+  loop_.cancel(pulse);
+}
+
+void Worker::finish_logs() {
+  access_log_.flush_all();
+  // A write under way ends with the process if a thread of the kernel has not begun it yet.
+  turn_until(kPatience, [this] { return access_log_.idle(); });
   access_log_.flush_all();
   flush_folded_log(true);
 }

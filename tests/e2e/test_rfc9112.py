@@ -102,6 +102,10 @@ REQUESTS = {
     'Transfer-Encoding after VT': (POST + 'Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n' + GET + '\r\n', [400], False),
     'Transfer-Encoding twice': (POST + 'Transfer-Encoding: chunked\r\n' * 2 + '\r\n0\r\n\r\n' + GET + '\r\n', [400], False),
     'Transfer-Encoding of HTTP/1.0': ('POST /uri HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', [400], False),
+    # §7.1: what is wrong is refused although nobody reads the body.
+    **{f'chunked: {body!r}': (POST + 'Transfer-Encoding: chunked\r\n\r\n' + body + '\r\n' + GET + '\r\n', [400], False)
+       for body in ('5;ext\nhello', '5\nhello', '0\r\nXX', '5\r\nhelloXX', 'g', '', '-1', '0x5', 'F' * 17, '5 \r\nhello', '0\r\nX y: z')},
+    'chunked, blanks before an extension': (POST + 'Transfer-Encoding: chunked\r\n\r\n3 \t;a\r\nabc\r\n0 ; b=c\r\n\r\n' + GET + '\r\n', [200, 200], True),
     'chunked': (POST + 'Transfer-Encoding: CHUNKED\r\n\r\n3;a="b"\r\nabc\r\n0\r\nA: b\r\n\r\n' + GET + '\r\n', [200, 200], True),
     # §9: connections.
     'pipelined after close': (GET + 'Connection: close\r\n\r\n' + GET + '\r\n', [200], False),

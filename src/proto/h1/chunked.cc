@@ -34,7 +34,13 @@ ChunkedDecoder::State ChunkedDecoder::step(unsigned char c) {
     case State::kSize:
       if (c == '\r') return State::kSizeLf;
       if (c == ';') return State::kExtension;
+      if (c == ' ' || c == '\t') return State::kSizeBlank;
       return after_digit(text::hex_value(static_cast<char>(c)));
+    case State::kSizeBlank:
+      if (c == ';') return State::kExtension;
+      return (c == ' ' || c == '\t') && ++extension_bytes_ <= kExtensionBytesMax
+                 ? State::kSizeBlank
+                 : State::kMalformed;
     case State::kExtension:
       if (c == '\r') return State::kSizeLf;
       if (detail::is_field_stop(c) || ++extension_bytes_ > kExtensionBytesMax)

@@ -36,6 +36,7 @@ class ChunkedDecoder {
   enum class State : std::uint8_t {
     kSizeStart,  // The first digit of a chunk's size.
     kSize,       // Further digits, ";" or CR.
+    kSizeBlank,  // Bad white space, which only an extension may follow.
     kExtension,  // After ";" up to CR.
     kSizeLf,     // The LF of the size line.
     kData,       // left_ bytes of data.

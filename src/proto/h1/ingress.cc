@@ -15,6 +15,18 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 // Of a request line that was refused, what the log is to show.
 constexpr std::size_t kRefusedLineMax = 1024;
 
+// Is what has come of a chunked body with its head wrong already? It is refused then whether
+// anybody wants the body or not: an answer that came first would hide the fault from the client.
+bool begins_malformed(std::span<const std::byte> body) {
+  ChunkedDecoder decoder;
+  for (;;) {
+    const ChunkedDecoder::Step step = decoder.next(body, body.size());
+    if (step.event != ChunkedDecoder::Event::kData)
+      return step.event == ChunkedDecoder::Event::kMalformed;
+    body = body.subspan(step.consumed);
+  }
+}
+
 }  // namespace
 
 void Connection::on_received(std::span<const std::byte> data) {
@@ -139,6 +151,11 @@ void Connection::start_request(std::string_view head, const HeadLimits& limits) 
     unread_input_ = true;
     request.exchange.log(LogLevel::kInfo, 0, "{}", parsed.problem);
     return request.exchange.start_failed(parsed.status);
+  }
+  if (parsed.framing == BodyFraming::kChunked && begins_malformed(input())) {
+    unread_input_ = true;
+    request.exchange.log(LogLevel::kInfo, 0, "client sent invalid chunked body");
+    return request.exchange.start_failed(400);
   }
   // A client with an expectation that will not be met may never send the body that it announced.
   request.keep_alive =

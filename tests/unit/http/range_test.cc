@@ -97,11 +97,15 @@ TEST(Range, MaxRanges) {
   EXPECT_EQ(ranges("bytes=0-9", 1000, 1), "0-10");
   EXPECT_EQ(ranges("bytes=0-9,20-29", 1000, 1), "whole");
   EXPECT_EQ(ranges("bytes=0-9,20-29", 1000, 2), "0-10 20-30");
+  EXPECT_EQ(ranges("bytes=2000-,0-9", 1000, 1), "0-10");  // Those past the end do not count.
 }
 
 TEST(Range, EmptyRepresentation) {
   EXPECT_EQ(ranges("bytes=0-", 0), "whole");
   EXPECT_EQ(ranges("bytes=-5", 0), "whole");
+  EXPECT_EQ(ranges("bytes=0-9,5-9", 0), "whole");
+  EXPECT_EQ(ranges("bytes=5-9", 0), "416");
+  EXPECT_EQ(ranges("bytes=1-,2-", 0), "416");
 }
 
 TEST(Range, ContentRange) {

@@ -45,6 +45,15 @@ TEST(Chunked, Decodes) {
   EXPECT_EQ(out.consumed, 38u);
 }
 
+TEST(Chunked, BlanksMayStandBeforeAnExtension) {
+  const Decoded out = decode("5 \t;a\r\nhello\r\n0 ;b=c\r\n\r\n");
+  EXPECT_TRUE(out.ended);
+  EXPECT_EQ(out.data, "hello");
+  EXPECT_TRUE(decode("5 \r\n").malformed);
+  EXPECT_TRUE(decode("5 5\r\n").malformed);
+  EXPECT_TRUE(decode("5" + std::string(20'000, ' ')).malformed);
+}
+
 TEST(Chunked, ReadsPastTrailers) {
   const Decoded out = decode("1\r\na\r\n0\r\nX-Sum: 1\r\nEmpty:\r\n\r\n");
   EXPECT_TRUE(out.ended);
