@@ -51,6 +51,11 @@ inline void expect_head(const Case& made, const Answer& answer) {
   }
 }
 inline void expect_answer(const Case& made, const Answer& answer, bool complete) {
+  if (made.want.may_be_refused && answer.status == 400) {
+    Case refused = made;
+    refused.want = {.status = 400, .body = page_of(400)};
+    return expect_answer(refused, answer, complete);
+  }
   expect_head(made, answer);
   const Want& want = made.want;
   if (want.any_body) {

@@ -228,9 +228,10 @@ void H1Client::add_malformed() {
       made.want.body = page_of(414);
       return add(made, "GET " + uri + std::string(9000, 'x') + " HTTP/1.1\r\nHost: a\r\n\r\n");
     default:
-      // The answer is decided by the head; what follows makes the connection end behind it.
+      // Refused, unless the body comes so late that the head has been answered; the connection ends
+      // then.
       Case good = model_.simple_post("");
-      good.want.may_close = true;
+      good.want.may_close = good.want.may_be_refused = true;
       return add(
           good,
           fmt::format(

@@ -48,6 +48,7 @@ struct Want {
   bool head = false;      // The answer to HEAD: body is what GET would have got, and not sent.
   bool closes = false;    // HTTP/1: the connection must end after it.
   bool may_close = false;
+  bool may_be_refused = false;  // By 400 instead: the fault may have come with the head or later.
   bool sends_body() const { return !head && status != 204 && status != 304; }
 };
 
