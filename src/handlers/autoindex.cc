@@ -1,15 +1,14 @@
 // The autoindex directive: lists directories that have no index file.
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "corehttpd/assets/directory.h"
-#include "corehttpd/assets/path.h"
 #include "corehttpd/base/text.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/handlers/files.h"
 #include "corehttpd/http/exchange.h"
 #include "handlers/listing_format.h"
+#include "handlers/uri_directory.h"
 
 namespace corehttpd::handlers {
 namespace {
@@ -75,15 +74,6 @@ class ListingSource final : public http::BodySource {
   bool complete_ = false;
 };
 
-StepOutcome listing_failed(Exchange& exchange, std::string_view path, int error) {
-  std::uint16_t status = 500;
-  if (error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG) status = 404;
-  if (error == EACCES || error == ELOOP) status = 403;
-  exchange.log(status == 500 ? LogLevel::kCrit : LogLevel::kError, error, "opendir() \"{}\" failed",
-               path);
-  return StepOutcome::fail(status);
-}
-
 // The argument's value as sent: what would need an escape is no name anyway.
 std::string_view find_argument(std::string_view args, std::string_view name) {
   while (!args.empty()) {
@@ -130,19 +120,13 @@ class Autoindex final : public http::Step {
       }
       if (callback.empty()) options.format = ListingFormat::kJson;
     }
-    const auto mapped = assets::map_path(exchange, exchange.uri());
-    if (!mapped) return StepOutcome::fail(500);
-    std::string_view path = mapped->path;
-    while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
-    path = exchange.arena().copy(path);
-    const assets::Listed listed = assets::list_directory(exchange, path);
-    if (listed.error != 0) return listing_failed(exchange, path, listed.error);
-    if (listed.listing == nullptr) return listed.wait;
+    const UriDirectory directory = list_uri_directory(exchange);
+    if (directory.listing == nullptr) return directory.outcome;
     http::ResponseHead& head = exchange.response();
     head.status = 200;
     head.content_type = media_type(options.format);
     exchange.respond(
-        exchange.arena().make<ListingSource>(exchange, *listed.listing, options, callback));
+        exchange.arena().make<ListingSource>(exchange, *directory.listing, options, callback));
     return StepOutcome::answered();
   }
 };

@@ -1,12 +1,9 @@
 // The random_index directive: a directory answers with any of its files.
-#include <cerrno>
-
 #include "corehttpd/assets/directory.h"
-#include "corehttpd/assets/path.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/handlers/files.h"
-#include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/exchange.h"
+#include "handlers/uri_directory.h"
 
 namespace corehttpd::handlers {
 namespace {
@@ -29,17 +26,6 @@ std::uint64_t random_number(Exchange& exchange) {
   return mixed ^ (mixed >> 31);
 }
 
-StepOutcome failed(Exchange& exchange, std::string_view path, int error) {
-  std::uint16_t status = 500;
-  if (error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG) status = 404;
-  if (error == EACCES || error == ELOOP) status = 403;
-  if (status != 404 || exchange.settings<http::CoreSettings>().log_not_found) {
-    exchange.log(status == 500 ? LogLevel::kCrit : LogLevel::kError, error,
-                 "opendir() \"{}\" failed", path);
-  }
-  return StepOutcome::fail(status);
-}
-
 class RandomIndex final : public http::Step {
  public:
   StepOutcome run(Exchange& exchange) const override {
@@ -48,15 +34,9 @@ class RandomIndex final : public http::Step {
         (method != Method::kGet && method != Method::kHead && method != Method::kPost)) {
       return StepOutcome::decline();
     }
-    const auto mapped = assets::map_path(exchange, exchange.uri());
-    if (!mapped) return StepOutcome::fail(500);
-    std::string_view path = mapped->path;
-    while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
-    path = exchange.arena().copy(path);
-    const assets::Listed listed = assets::list_directory(exchange, path);
-    if (listed.error != 0) return failed(exchange, path, listed.error);
-    if (listed.listing == nullptr) return listed.wait;
-    return choose(exchange, *listed.listing);
+    const UriDirectory directory = list_uri_directory(exchange);
+    if (directory.listing == nullptr) return directory.outcome;
+    return choose(exchange, *directory.listing);
   }
 
  private:

@@ -25,6 +25,17 @@ BINARY = Path(os.environ.get('COREHTTPD', ROOT / 'build/release/corehttpd'))
 DEADLINE = 20  # Seconds after which waiting for a condition is a failure.
 
 
+def old(path, age=3600):
+    """Gives a file a time well in the past, so that its content may be cached; the time."""
+    when = int(time.time()) - age
+    os.utime(path, (when, when))
+    return when
+
+
+def http_date(when):
+    return time.strftime('%a, %d %b %Y %H:%M:%S GMT', time.gmtime(when))
+
+
 def wait_until(condition, what='condition', deadline=DEADLINE):
     """Polls condition until it is true; its value. Fails the test when the deadline passes."""
     end = time.monotonic() + deadline

@@ -1,22 +1,11 @@
 """What configuration says about responses for files: fields, expiry, conditions, redirects, error pages; and what it may say in vain."""
-import os
 import time
 
 import pytest
 
-from harness import wait_until
+from harness import http_date, old, wait_until
 
 SITE = 'server { listen @SOCK@; root @DIR@/www; %s }'
-
-
-def old(path, age=3600):
-    when = int(time.time()) - age
-    os.utime(path, (when, when))
-    return when
-
-
-def http_date(when):
-    return time.strftime('%a, %d %b %Y %H:%M:%S GMT', time.gmtime(when))
 
 
 def test_add_header_inherit(server, protocol):

@@ -1,21 +1,10 @@
 """Static files: validators, conditions, ranges, directories, methods. Each over every protocol."""
 import os
-import time
 
 import pytest
+from harness import http_date, old
 
 SITE = 'server { listen @SOCK@; root @DIR@/www; %s }'
-
-
-def old(path, age=3600):
-    """Gives a file a time well in the past, so that its content may be cached."""
-    when = int(time.time()) - age
-    os.utime(path, (when, when))
-    return when
-
-
-def http_date(when):
-    return time.strftime('%a, %d %b %Y %H:%M:%S GMT', time.gmtime(when))
 
 
 def test_small_file(server, protocol):

@@ -36,13 +36,8 @@ def ask(s, context, session=None):
         client.close()
 
 
-@pytest.mark.parametrize('version', VERSIONS)
-def test_at_every_worker_after_reload_and_upgrade(start, version):
-    """Case 30."""
-    s = start(workers=2)
-    context = tls_context('http/1.1', version=version)
-    _, reused, session = ask(s, context)
-    assert not reused
+def resumed_at_both_workers(s, context, session):
+    """Their processes."""
     workers = set()
     for _ in range(60):
         worker, reused, _ = ask(s, context, session)
@@ -51,6 +46,17 @@ def test_at_every_worker_after_reload_and_upgrade(start, version):
         if len(workers) == 2:
             break
     assert len(workers) == 2
+    return workers
+
+
+@pytest.mark.parametrize('version', VERSIONS)
+def test_at_every_worker_after_reload_and_upgrade(start, version):
+    """Case 30."""
+    s = start(workers=2)
+    context = tls_context('http/1.1', version=version)
+    _, reused, session = ask(s, context)
+    assert not reused
+    workers = resumed_at_both_workers(s, context, session)
     s.reload()
     worker, reused, _ = ask(s, context, session)
     assert reused and worker not in workers
@@ -88,14 +94,7 @@ def test_shared_cache(start):
     context = tls_context('http/1.1', version=ssl.TLSVersion.TLSv1_2, tickets=False)
     _, reused, session = ask(s, context)
     assert not reused and not session.has_ticket
-    workers = set()
-    for _ in range(60):
-        worker, reused, _ = ask(s, context, session)
-        assert reused
-        workers.add(worker)
-        if len(workers) == 2:
-            break
-    assert len(workers) == 2
+    resumed_at_both_workers(s, context, session)
     s.reload()
     assert ask(s, context, session)[1]
     code, said = s.upgrade()
