@@ -12,6 +12,12 @@
 namespace corehttpd::http {
 namespace {
 
+// RFC 9110 §9.2.1.
+bool is_safe(Method method) {
+  return method == Method::kGet || method == Method::kHead || method == Method::kOptions ||
+         method == Method::kTrace;
+}
+
 // Every registered method is in upper case, and "get" is a scanner's: nginx answers it with 400,
 // which fail2ban's filters count.
 bool is_method_name(std::string_view text) {

@@ -1,6 +1,6 @@
 // The master: compiles the configuration, binds, opens logs, forks workers and replaces those that
-// die; signals as nginx's. In three files: master.cc (start, loop, signals, end), reload.cc
-// (generations and their workers), handover.cc (a new binary takes over).
+// die; signals as nginx's. In four files: master.cc (start, loop, signals, end), reload.cc
+// (generations and their workers), handover.cc (a new binary takes over), certificates.cc.
 #pragma once
 
 #include <csignal>
@@ -15,6 +15,7 @@
 #include "corehttpd/tls/session_cache.h"
 #include "corehttpd/tls/store.h"
 #include "corehttpd/tls/tickets.h"
+#include "server/certificate_watch.h"
 #include "server/command_line.h"
 #include "server/control.h"
 #include "server/counters.h"
@@ -95,6 +96,10 @@ class Master final : ControlServer::Handler {
   // Pid file and control socket; what failed, empty: nothing.
   std::string show_up();
   void catch_up();
+  // Certificates (certificates.cc).
+  bool tends_certificates() const;
+  void look_after_certificates();
+  void hand_over_certificates(const tls::Store& store, WorkerProcess& worker);
   // Signals.
   void handle(int signal);
   void stop(int signal);
@@ -124,6 +129,8 @@ class Master final : ControlServer::Handler {
   std::vector<std::unique_ptr<Generation>> generations_;
   Generation* current_ = nullptr;
   Generation* pending_ = nullptr;
+  CertificateWatch certificate_watch_;
+  std::uint64_t watched_generation_ = 0;  // Whose certificates are watched.
   Upgrade upgrade_;
   std::vector<std::uint64_t> reload_clients_, upgrade_clients_;
   Outcome last_reload_, last_upgrade_;

@@ -1,6 +1,7 @@
 // Certificates and keys into memory.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -73,6 +74,27 @@ std::string load_chain(std::string_view source, Credential& into) {
   if (!at_end) return "PEM_read_bio_X509() failed: " + take_error();
   ERR_clear_error();
   return {};
+}
+
+bool is_slow(EVP_PKEY* key) {
+  constexpr int kQuickBits = 2048;
+  return EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA && EVP_PKEY_get_bits(key) > kQuickBits;
+}
+
+std::string_view shown_source(std::string_view source) {
+  return source.starts_with(kData) ? std::string_view("data:…") : source;
+}
+
+void load_credential(Credential& credential) {
+  credential.files.note();
+  credential.key_reason.clear();
+  credential.reason = load_chain(credential.source, credential);
+  if (credential.reason.empty()) {
+    credential.key_reason = load_key(credential.key_source, credential.password_file, credential);
+  } else if (is_plain_path(credential.key_source)) {
+    credential.key_reason = check_pem_file(credential.key_source, PemKind::kPrivateKey);
+  }
+  credential.slow = credential.key != nullptr && is_slow(credential.key.get());
 }
 
 // As nginx reads them: 48 bytes are name, AES-128 key and HMAC key; 80 are name, HMAC key and

@@ -70,7 +70,9 @@ std::string use_dhparam(const Settings& settings, SSL_CTX* context) {
 }
 
 int give_stapling(SSL* ssl, void* argument) {
-  const auto& answer = static_cast<const Policy*>(argument)->stapling;
+  auto& policy = *static_cast<Policy*>(argument);
+  const std::scoped_lock lock(policy.stapling_mutex);
+  const std::string& answer = policy.stapling;
   auto* copy = static_cast<unsigned char*>(OPENSSL_memdup(answer.data(), answer.size()));
   if (copy == nullptr) return SSL_TLSEXT_ERR_NOACK;
   SSL_set_tlsext_status_ocsp_resp(ssl, copy, static_cast<long>(answer.size()));
@@ -79,11 +81,9 @@ int give_stapling(SSL* ssl, void* argument) {
 
 std::string use_stapling(const Settings& settings, Policy& policy) {
   if (settings.stapling_file == nullptr) return {};
-  if (std::string reason = read_small_file(settings.stapling_file->path, policy.stapling);
-      !reason.empty()) {
-    return fmt::format("cannot load ssl_stapling_file \"{}\": {}", settings.stapling_file->path,
-                       reason);
-  }
+  policy.stapling_source = settings.stapling_file->path;
+  policy.files.add(policy.stapling_source);
+  if (std::string reason = load_stapling(policy); !reason.empty()) return reason;
   SSL_CTX_set_tlsext_status_cb(policy.context.get(), give_stapling);
   SSL_CTX_set_tlsext_status_arg(policy.context.get(), &policy);
   return {};
@@ -141,6 +141,22 @@ std::string use_values(const Settings& settings, Policy& policy) {
 }
 
 }  // namespace
+
+std::string load_stapling(Policy& policy) {
+  policy.files.note();
+  std::string answer;
+  std::string reason = read_small_file(policy.stapling_source, answer);
+  if (reason.empty()) {
+    const auto* begin = reinterpret_cast<const unsigned char*>(answer.data());
+    const OcspPtr parsed(d2i_OCSP_RESPONSE(nullptr, &begin, static_cast<long>(answer.size())));
+    if (parsed == nullptr) reason = "d2i_OCSP_RESPONSE() failed: " + take_error();
+  }
+  if (!reason.empty()) {
+    return fmt::format("cannot load ssl_stapling_file \"{}\": {}", policy.stapling_source, reason);
+  }
+  policy.stapling = std::move(answer);
+  return {};
+}
 
 ContextPtr make_base_context(bool caches) {
   ContextPtr context = make_context();

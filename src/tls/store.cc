@@ -14,12 +14,6 @@
 
 namespace corehttpd::tls {
 
-struct Store::Data {
-  ContextPtr base;
-  std::map<std::string, std::unique_ptr<Policy>> policies;
-  std::map<std::string, std::unique_ptr<Credential>> credentials;
-};
-
 Store::Store() : data_(std::make_unique<Data>()) {}
 Store::~Store() = default;
 
@@ -65,11 +59,6 @@ std::string policy_key(const Settings& s) {
   return key;
 }
 
-bool is_slow(EVP_PKEY* key) {
-  constexpr int kQuickBits = 2048;
-  return EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA && EVP_PKEY_get_bits(key) > kQuickBits;
-}
-
 }  // namespace
 
 class StoreBuilder {
@@ -81,6 +70,7 @@ class StoreBuilder {
       if (site.tls_at.line != 0) add(site);
     }
     if (!store_.sites_.empty()) store_.data_->base = make_base_context(!store_.zones_.empty());
+    store_.judge_sites();
     passed_.clear();
   }
 
@@ -106,6 +96,7 @@ class StoreBuilder {
     covered_.insert(site.addresses.begin(), site.addresses.end());
     SitePolicy& made = store_.sites_[&settings];
     made.settings = &settings;
+    made.site = &site;
     use_policy(site, settings, made);
     const NamedFile* key = settings.keys;
     for (const NamedFile* one = settings.certificates; one != nullptr; one = one->next) {
@@ -127,8 +118,9 @@ class StoreBuilder {
     for (const NamedFile* one = settings.ticket_keys; one != nullptr; one = one->next) {
       const std::string reason = load_ticket_key(one->path, made.ticket_keys.emplace_back());
       if (reason.empty()) continue;
+      made.faulty = true;
       degrade(site, one->at, fmt::format("cannot load ticket key \"{}\": {}", one->path, reason),
-              one->width, made);
+              one->width);
     }
   }
 
@@ -157,7 +149,9 @@ class StoreBuilder {
       policies.emplace(key, std::move(policy));
       if (!reason.empty() && !bad_file) return error(site.tls_at, reason, {}, site.tls_width);
     }
-    if (!reason.empty()) degrade(site, site.tls_at, reason, site.tls_width, made);
+    if (reason.empty()) return;
+    made.faulty = true;
+    degrade(site, site.tls_at, reason, site.tls_width);
   }
 
   // Sites share files; each pair is read once.
@@ -166,34 +160,28 @@ class StoreBuilder {
     const std::string name =
         fmt::format("{}\n{}\n{}", file.path, key.path, path_of(settings.passwords));
     auto& known = store_.data_->credentials[name];
-    auto& reason = passed_["c" + name];
-    auto& key_reason = passed_["k" + name];
     if (known == nullptr) {
       known = std::make_unique<Credential>();
-      reason = load_chain(file.path, *known);
-      if (reason.empty()) {
-        key_reason = load_key(key.path, path_of(settings.passwords), *known);
-      } else if (is_plain_path(key.path)) {
-        key_reason = check_pem_file(key.path, PemKind::kPrivateKey);
-      }
+      known->source = file.path;
+      known->key_source = key.path;
+      known->password_file = path_of(settings.passwords);
+      for (const std::string* path : {&known->source, &known->key_source, &known->password_file})
+        if (!path->empty() && is_plain_path(*path)) known->files.add(*path);
+      load_credential(*known);
     }
-    if (!reason.empty()) {
-      degrade(site, file.at, fmt::format("cannot load certificate \"{}\": {}", shown(file), reason),
-              file.width, made);
-    }
-    if (!key_reason.empty()) {
-      degrade(site, key.at,
-              fmt::format("cannot load certificate key \"{}\": {}", shown(key), key_reason),
-              key.width, made);
-    }
-    if (!reason.empty() || !key_reason.empty()) return;
     made.credentials.push_back(known.get());
-    made.slow_key |= is_slow(known->key.get());
-  }
-
-  // A certificate's or key's own text is not shown.
-  static std::string_view shown(const NamedFile& file) {
-    return file.path.starts_with("data:") ? std::string_view("data:…") : file.path;
+    if (!known->reason.empty()) {
+      degrade(
+          site, file.at,
+          fmt::format("cannot load certificate \"{}\": {}", shown_source(file.path), known->reason),
+          file.width);
+    }
+    if (!known->key_reason.empty()) {
+      degrade(site, key.at,
+              fmt::format("cannot load certificate key \"{}\": {}", shown_source(key.path),
+                          known->key_reason),
+              key.width);
+    }
   }
 
   // The same certificates and the same demands on clients; other sites' sessions are not resumed,
@@ -217,8 +205,7 @@ class StoreBuilder {
   }
 
   void degrade(const conf::Site& site, const conf::Position& at, const std::string& reason,
-               std::size_t width, SitePolicy& made) {
-    made.broken = true;
+               std::size_t width) {
     compiler_.degrade_site(*site.scope, conf::SiteFault::Kind::kCertificate, at, reason, width);
   }
 

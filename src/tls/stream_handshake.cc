@@ -43,7 +43,7 @@ void Stream::begin_plain() {
 
 void Stream::shake_hands() {
   if (ssl_ == nullptr) return fail_handshake("SSL_new() failed", false);
-  if (policy_ != nullptr && policy_->slow_key) return offload();
+  if (slow_key_) return offload();
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_);
   const int error = result == 1 ? SSL_ERROR_NONE : SSL_get_error(ssl_, result);
@@ -135,7 +135,7 @@ int Stream::on_client_hello(int* alert) {
   policy_ = choice.policy;
   apply(*policy_);
   // The library asks to be called again, which a thread will do.
-  return policy_->slow_key ? SSL_CLIENT_HELLO_RETRY : SSL_CLIENT_HELLO_SUCCESS;
+  return slow_key_ ? SSL_CLIENT_HELLO_RETRY : SSL_CLIENT_HELLO_SUCCESS;
 }
 
 // The context's certificates and ciphers count from here on; what a connection has copied from its
@@ -156,6 +156,7 @@ void Stream::apply(const SitePolicy& site) {
   if (!site.settings->session_tickets && site.session_cache == nullptr)
     SSL_set_num_tickets(ssl_, 0);
   for (const Credential* one : site.credentials) {
+    slow_key_ |= one->slow;
     SSL_use_cert_and_key(ssl_, one->certificate.get(), one->key.get(), one->chain.get(), 1);
   }
   ERR_clear_error();

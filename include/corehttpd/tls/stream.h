@@ -212,6 +212,7 @@ class Stream final : private io::Layer, private io::Receiver {
   int send_error_ = 0;
   State state_ = State::kHello;
   bool http2_ = false;
+  bool slow_key_ = false;  // Of a certificate that was chosen: handshakes go to Offload.
   bool more_ = false;
   bool ended_ = false;  // The peer has ended its side; end_errno_ is how.
   bool end_told_ = false;
