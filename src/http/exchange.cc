@@ -1,4 +1,3 @@
-#include "corehttpd/http/tls_info.h"
 #include "corehttpd/http/exchange.h"
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/request_id.h"
 #include "corehttpd/http/target.h"
+#include "corehttpd/http/tls_info.h"
 
 namespace corehttpd::http {
 namespace {
@@ -122,7 +122,7 @@ std::uint16_t Exchange::judge_connection() {
   }
   if (connection_.tls == nullptr) return 0;
   const char* why = "";
-  const std::uint16_t status = connection_.tls->judge(*site_, why);
+  const std::uint16_t status = connection_.tls->judge(*site_, is_safe(request_.method), why);
   if (status == 0) return 0;
   log(LogLevel::kInfo, 0, "{} while reading client request headers", why);
   if (status == 421) {

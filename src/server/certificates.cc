@@ -92,10 +92,10 @@ void Master::look_after_certificates() {
     certificate_watch_.watch(store->folders());
   }
   if (certificate_watch_.due(now_ms)) {
-    const std::uint64_t before = store->version();
-    const bool unsettled = store->take_up_changes(now_ms, current_->configuration->sites());
+    const auto [unsettled, folders] =
+        store->take_up_changes(now_ms, current_->configuration->sites());
     // Links may lead elsewhere now.
-    if (store->version() != before) certificate_watch_.watch(store->folders());
+    if (folders) certificate_watch_.watch(store->folders());
     certificate_watch_.looked(now_ms,
                               unsettled ? tls::Store::kLookAgain : CertificateWatch::kPeriod);
     store->announce_expiry(std::time(nullptr), now_ms);

@@ -12,6 +12,7 @@
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/http/log_files.h"
 #include "corehttpd/shm/segment.h"
+#include "corehttpd/tls/replay_guard.h"
 #include "corehttpd/tls/session_cache.h"
 #include "corehttpd/tls/store.h"
 #include "corehttpd/tls/tickets.h"
@@ -117,6 +118,7 @@ class Master final : ControlServer::Handler {
   std::unique_ptr<SharedCounters> counters_;
   shm::Segment tickets_segment_;
   std::unique_ptr<tls::TicketKeys> ticket_keys_;
+  std::unique_ptr<tls::ReplayGuard> replay_guard_;
   // Of ssl_session_cache. One whose size has changed stays for the generations that have it.
   struct SessionZone {
     std::string name;

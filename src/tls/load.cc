@@ -76,6 +76,22 @@ std::string load_chain(std::string_view source, Credential& into) {
   return {};
 }
 
+std::string credential_key(std::string_view source, std::string_view key_source,
+                           std::string_view password_file) {
+  return fmt::format("{}\n{}\n{}", source, key_source, password_file);
+}
+
+std::unique_ptr<Credential> make_credential(std::string_view source, std::string_view key_source,
+                                            std::string_view password_file) {
+  auto out = std::make_unique<Credential>();
+  out->source = source;
+  out->key_source = key_source;
+  out->password_file = password_file;
+  for (std::string_view path : {source, key_source, password_file})
+    if (!path.empty() && is_plain_path(path)) out->files.add(path);
+  return out;
+}
+
 bool is_slow(EVP_PKEY* key) {
   constexpr int kQuickBits = 2048;
   return EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA && EVP_PKEY_get_bits(key) > kQuickBits;

@@ -22,7 +22,8 @@ ContextPtr make_context() {
   SSL_CTX_set_mode(context.get(), kModes);
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
-  // None is asked for; what a client sends all the same is skipped, up to the library's limit.
+  // Where a site takes early data its connections say so themselves; of others it is skipped, up to
+  // the library's limit.
   SSL_CTX_set_max_early_data(context.get(), 0);
   return context;
 }
@@ -132,6 +133,9 @@ std::string use_values(const Settings& settings, Policy& policy) {
   // Of this context the library asks whether clients are given an identifier.
   if (settings.session_cache == SessionCacheKind::kShared)
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_SERVER | SSL_SESS_CACHE_NO_INTERNAL);
+  // The library's own defence keeps each session in one process, to be used once; ours is the
+  // store's guard.
+  if (settings.early_data) SSL_CTX_set_options(context, SSL_OP_NO_ANTI_REPLAY);
   if (!settings.session_tickets) SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
   if (settings.verify != VerifyClient::kOff) {
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, accept_any);

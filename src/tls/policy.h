@@ -40,6 +40,7 @@ struct Credential {
   std::string source, key_source, password_file;
   WatchedFiles files;
   std::uint64_t version = 0;  // Of the store, when it was taken up; 0: at the beginning.
+  std::string name;           // Of a pattern: which server name led here.
   // What was last said of its expiry.
   int announced = 0;
   Milliseconds announced_ms = 0;
@@ -49,6 +50,7 @@ struct Store::Data {
   ContextPtr base;
   std::map<std::string, std::unique_ptr<Policy>> policies;
   std::map<std::string, std::unique_ptr<Credential>> credentials;
+  std::map<std::string, std::unique_ptr<CredentialPattern>> patterns;
   std::uint64_t version = 0;
 };
 
@@ -63,6 +65,12 @@ ContextPtr make_base_context(bool caches);
 // The answer of ssl_stapling_file; what failed, as a whole message.
 std::string load_stapling(Policy& policy);
 
+// What credentials are known by in the store.
+std::string credential_key(std::string_view source, std::string_view key_source,
+                           std::string_view password_file);
+// Not loaded yet.
+std::unique_ptr<Credential> make_credential(std::string_view source, std::string_view key_source,
+                                            std::string_view password_file);
 bool is_slow(EVP_PKEY* key);
 // Reads certificate, chain and key from where the credential says that they are.
 void load_credential(Credential& credential);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "corehttpd/base/log.h"
+#include "tls/path_pattern.h"
 #include "tls/policy.h"
 #include "tls/store_builder.h"
 
@@ -71,9 +72,29 @@ void Store::judge_sites() {
   }
 }
 
-bool Store::take_up_changes(Milliseconds now_ms, conf::Sites& sites) {
+// Names that have come since; they are read when their files are quiet. Those that have gone are
+// kept until a reload.
+bool Store::look_for_names() {
+  bool any = false;
+  for (const auto& [key, pattern] : data_->patterns) {
+    for (const std::string& name : list_names(pattern->path())) {
+      const std::string source = expand_pattern(pattern->certificate, name);
+      const std::string key_source = expand_pattern(pattern->key, name);
+      auto& known = data_->credentials[credential_key(source, key_source, pattern->passwords)];
+      if (known != nullptr) continue;
+      known = make_credential(source, key_source, pattern->passwords);
+      known->name = name;
+      known->reason = "it has not been read yet";
+      any = true;
+    }
+  }
+  return any;
+}
+
+Store::Look Store::take_up_changes(Milliseconds now_ms, conf::Sites& sites) {
   bool unsettled = false;
   bool taken = false;
+  const bool more = look_for_names();
   const auto look = [&](auto& thing) {
     switch (thing.files.look(now_ms)) {
       case WatchedFiles::State::kSame:
@@ -93,12 +114,12 @@ bool Store::take_up_changes(Milliseconds now_ms, conf::Sites& sites) {
   };
   for (auto& [name, credential] : data_->credentials) look(*credential);
   for (auto& [name, policy] : data_->policies) look(*policy);
-  if (!taken) return unsettled;
+  if (!taken) return {unsettled, more};
   judge_sites();
   for (const auto& [settings, site] : sites_) {
     if (!site.broken) sites.mend(*site.site->scope, conf::SiteFault::Kind::kCertificate);
   }
-  return unsettled;
+  return {unsettled, true};
 }
 
 // The old one stays until the new one is known to be good.
@@ -149,6 +170,7 @@ std::vector<std::string> Store::folders() const {
   std::vector<std::string> out;
   for (const auto& [name, credential] : data_->credentials) credential->files.list_folders(out);
   for (const auto& [name, policy] : data_->policies) policy->files.list_folders(out);
+  for (const auto& [key, pattern] : data_->patterns) out.push_back(pattern_folder(pattern->path()));
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
@@ -165,6 +187,9 @@ std::vector<CertificateFacts> Store::certificates() const {
       if (is_new) out.push_back({std::string(shown_source(one->source)), {}, expiry_of(*one)});
       out[place->second].sites.emplace_back(site.site->name);
     }
+  }
+  for (const auto& [key, one] : data_->credentials) {
+    if (!places.contains(one.get())) out.push_back({one->source, {one->name}, expiry_of(*one)});
   }
   for (CertificateFacts& one : out) std::sort(one.sites.begin(), one.sites.end());
   std::sort(out.begin(), out.end(), [](const CertificateFacts& a, const CertificateFacts& b) {
@@ -192,7 +217,8 @@ void Store::announce_expiry(std::time_t now_s, Milliseconds now_ms) {
     credential->announced = level;
     if (level == kNothing || told) continue;
     credential->announced_ms = now_ms;
-    const auto& [name, count] = sites[credential.get()];
+    const auto& [site, count] = sites[credential.get()];
+    const std::string_view name = count == 0 ? credential->name : site;
     const std::string whose = count > 1 ? fmt::format("\"{}\" and {} more", name, count - 1)
                                         : fmt::format("\"{}\"", name);
     const std::string_view file = shown_source(credential->source);

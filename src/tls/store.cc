@@ -8,6 +8,7 @@
 
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/tls/tickets.h"
+#include "tls/path_pattern.h"
 #include "tls/policy.h"
 #include "tls/small_file.h"
 #include "tls/store_builder.h"
@@ -38,6 +39,15 @@ void Store::use(const std::string& zone, SessionCache& cache) {
   }
 }
 
+const Credential* Store::find(const CredentialPattern& pattern, std::string_view name) const {
+  if (!is_safe_name(name)) return nullptr;
+  const auto found =
+      data_->credentials.find(credential_key(expand_pattern(pattern.certificate, name),
+                                             expand_pattern(pattern.key, name), pattern.passwords));
+  return found == data_->credentials.end() || !found->second->usable() ? nullptr
+                                                                       : found->second.get();
+}
+
 ssl_ctx_st* Store::base() const { return data_->base.get(); }
 
 namespace {
@@ -53,6 +63,7 @@ std::string policy_key(const Settings& s) {
                                 static_cast<int>(s.verify), s.verify_depth, path_of(s.client_ca),
                                 path_of(s.trusted), path_of(s.crl), path_of(s.stapling_file));
   key += s.session_tickets ? "\nt" : "\n";
+  key += s.early_data ? "e" : "";
   key += s.session_cache == SessionCacheKind::kShared ? "s" : "";
   for (const ConfCommand* one = s.commands; one != nullptr; one = one->next)
     key += fmt::format("\n{}\n{}", one->name, one->value);
@@ -97,6 +108,7 @@ class StoreBuilder {
     SitePolicy& made = store_.sites_[&settings];
     made.settings = &settings;
     made.site = &site;
+    store_.early_data_ |= settings.early_data;
     use_policy(site, settings, made);
     const NamedFile* key = settings.keys;
     for (const NamedFile* one = settings.certificates; one != nullptr; one = one->next) {
@@ -157,16 +169,12 @@ class StoreBuilder {
   // Sites share files; each pair is read once.
   void use_credential(const conf::Site& site, const Settings& settings, const NamedFile& file,
                       const NamedFile& key, SitePolicy& made) {
-    const std::string name =
-        fmt::format("{}\n{}\n{}", file.path, key.path, path_of(settings.passwords));
-    auto& known = store_.data_->credentials[name];
+    if (is_pattern(file.path) || is_pattern(key.path))
+      return use_pattern(site, settings, file, key, made);
+    const std::string_view passwords = path_of(settings.passwords);
+    auto& known = store_.data_->credentials[credential_key(file.path, key.path, passwords)];
     if (known == nullptr) {
-      known = std::make_unique<Credential>();
-      known->source = file.path;
-      known->key_source = key.path;
-      known->password_file = path_of(settings.passwords);
-      for (const std::string* path : {&known->source, &known->key_source, &known->password_file})
-        if (!path->empty() && is_plain_path(*path)) known->files.add(*path);
+      known = make_credential(file.path, key.path, passwords);
       load_credential(*known);
     }
     made.credentials.push_back(known.get());
@@ -182,6 +190,42 @@ class StoreBuilder {
                           known->key_reason),
               key.width);
     }
+  }
+
+  // What is there now is read now; a file that is no good is told of, and is out by itself.
+  void use_pattern(const conf::Site& site, const Settings& settings, const NamedFile& file,
+                   const NamedFile& key, SitePolicy& made) {
+    for (const NamedFile* one : {&file, &key}) {
+      const std::string problem = check_pattern(one->path);
+      if (problem.empty()) continue;
+      made.faulty = true;
+      return degrade(site, one->at,
+                     fmt::format("cannot load certificate \"{}\": {}", one->path, problem),
+                     one->width);
+    }
+    const std::string passwords(path_of(settings.passwords));
+    auto& pattern = store_.data_->patterns[credential_key(file.path, key.path, passwords)];
+    if (pattern == nullptr) {
+      pattern = std::make_unique<CredentialPattern>(
+          CredentialPattern{std::string(file.path), std::string(key.path), passwords});
+      store_.look_for_names();
+      for (const std::string& name : list_names(pattern->path())) {
+        const auto& known = store_.data_->credentials[credential_key(
+            expand_pattern(file.path, name), expand_pattern(key.path, name), passwords)];
+        if (known == nullptr) continue;  // It has come just now.
+        Credential& one = *known;
+        load_credential(one);
+        if (one.usable()) continue;
+        const bool chain = !one.reason.empty();
+        compiler_.diagnostics().add(
+            conf::Severity::kWarning, chain ? file.at : key.at,
+            fmt::format("cannot load certificate{} \"{}\": {}", chain ? "" : " key",
+                        chain ? one.source : one.key_source, chain ? one.reason : one.key_reason),
+            "handshakes for this name are refused until it is mended",
+            chain ? file.width : key.width);
+      }
+    }
+    made.patterns.push_back(pattern.get());
   }
 
   // The same certificates and the same demands on clients; other sites' sessions are not resumed,

@@ -36,6 +36,7 @@ Stream::Stream(int fd, io::Loop& loop, const Store& store, HandshakeOwner& owner
   CORE_CHECK(bio != nullptr);
   SSL_set_bio(ssl_, bio, bio);
   SSL_set_accept_state(ssl_);
+  if (store.early_data() && store.replay_guard() != nullptr) early_ = Early::kTrying;
 }
 
 Stream::~Stream() {
@@ -119,6 +120,7 @@ void Stream::decrypt() {
   while (state_ == State::kOpen && !closing_ && user_ != nullptr) {
     // One that demands new keys again and again, and reads nothing of what that leads to.
     if (output_.bytes() > kOutputMax) return fail_input();
+    if (early_ != Early::kNone && !read_early(plain)) return;
     std::size_t count = 0;
     ERR_clear_error();
     const int result = SSL_read_ex(ssl_, plain.data(), plain.size(), &count);

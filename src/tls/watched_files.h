@@ -23,7 +23,7 @@ FileMark look_at(const std::string& path);
 class WatchedFiles {
  public:
   static constexpr Milliseconds kQuiet = 200;
-  static constexpr Milliseconds kPatience = 5000;
+  static constexpr Milliseconds kPatience = 3000;
 
   // path: absolute.
   void add(std::string_view path);

@@ -24,6 +24,7 @@ struct ssl_st;
 
 namespace corehttpd::tls {
 
+class ReplayGuard;
 class SessionCache;
 struct Policy;
 struct Credential;
@@ -34,12 +35,21 @@ struct NamedTicketKey {
   bool small = false;  // AES-128, HMAC by 16 bytes: a file of 48 bytes.
 };
 
+// Certificate and key whose paths have variables.
+struct CredentialPattern {
+  std::string certificate, key, passwords;
+  std::string path() const {
+    return certificate.find('$') != std::string::npos ? certificate : key;
+  }
+};
+
 // A site as a handshake sees it.
 struct SitePolicy {
   const Settings* settings = nullptr;
   const conf::Site* site = nullptr;
   const Policy* policy = nullptr;              // Shared by sites with the same settings.
   std::vector<const Credential*> credentials;  // Certificates with their chains and keys.
+  std::vector<const CredentialPattern*> patterns;
   // What a session is bound to: resumed elsewhere it counts as none (session id context).
   std::array<unsigned char, 32> session_context{};
   // Of ssl_session_ticket_key: the first encrypts, all decrypt; none: the server's own do.
@@ -70,21 +80,31 @@ class Store {
   const SitePolicy* find(const Settings& settings) const;
   // The keys of tickets, which outlive the configuration; without them no tickets are made.
   void use(TicketKeys& keys);
+  // Without it no early data is taken.
+  void use(ReplayGuard& guard) { replay_guard_ = &guard; }
+  ReplayGuard* replay_guard() const { return replay_guard_; }
+  // Some site takes early data.
+  bool early_data() const { return early_data_; }
   TicketKeys* ticket_keys() const { return ticket_keys_; }
   // Memory that ssl_session_cache asks for, by name, and the cache made in it.
   const std::map<std::string, std::uint64_t>& zones() const { return zones_; }
   void use(const std::string& zone, SessionCache& cache);
   bool empty() const { return sites_.empty(); }
+  // What the pattern leads to for a name that a client sent; nullptr: nothing that can be used.
+  const Credential* find(const CredentialPattern& pattern, std::string_view name) const;
   // Where every connection begins, until its site is known.
   ssl_ctx_st* base() const;
 
   // --- In the master.
   // Looks at all files. Those that have changed and are good, chain and key together, count from
   // now on, and sites that were degraded for want of them are mended in sites; of others the log
-  // says that what was there before goes on. True: something is under way, ask again within
-  // kLookAgain.
+  // says that what was there before goes on. What paths with variables lead to is looked for, too.
   static constexpr Milliseconds kLookAgain = 100;
-  bool take_up_changes(Milliseconds now_ms, conf::Sites& sites);
+  struct Look {
+    bool unsettled = false;  // Something is under way, ask again within kLookAgain.
+    bool folders = false;    // They may be others now.
+  };
+  Look take_up_changes(Milliseconds now_ms, conf::Sites& sites);
   // Where changes show.
   std::vector<std::string> folders() const;
   // Grows with each thing that was taken up.
@@ -107,10 +127,13 @@ class Store {
   bool renew(Credential& credential);
   bool renew(Policy& policy);
   void judge_sites();
+  bool look_for_names();
   std::unique_ptr<Data> data_;
   std::unordered_map<const Settings*, SitePolicy> sites_;
   std::map<std::string, std::uint64_t> zones_;
   TicketKeys* ticket_keys_ = nullptr;
+  ReplayGuard* replay_guard_ = nullptr;
+  bool early_data_ = false;
 };
 
 }  // namespace corehttpd::tls

@@ -88,6 +88,8 @@ class Stream final : private io::Layer, private io::Receiver {
   // A variable of nginx's, "ssl_cipher"; nothing when there is no such value. Text lives in arena
   // or as long as the stream. After the handshake.
   std::optional<std::string_view> fact(std::string_view name, Arena& arena) const;
+  // The handshake is not done yet: what has come may be a copy of what another has sent before.
+  bool early() const { return early_ == Early::kReading || early_ == Early::kConfirming; }
   // The client's certificate: none was shown, it is good, it is not.
   enum class ClientCertificate : std::uint8_t { kNone, kGood, kBad };
   ClientCertificate client_certificate() const;
@@ -102,6 +104,19 @@ class Stream final : private io::Layer, private io::Receiver {
     kPlain,      // The client speaks no TLS: waiting for the receive to stop.
     kOpen,
     kFailed,  // Nothing can be read or sent any more.
+  };
+  enum class Early : std::uint8_t {
+    kNone,        // Of this connection none is taken, or it is all over.
+    kTrying,      // Handshakes begin by asking for it.
+    kReading,     // It comes; the protocol is at work already.
+    kConfirming,  // It has ended, the handshake is being completed.
+  };
+  // What a step of the handshake led to.
+  struct Step {
+    int result = 0;  // 1: it is done. 2: early data has come.
+    int error = 0;   // Of the library, when result is 0.
+    std::string reason;
+    std::size_t bytes = 0;  // Of early data.
   };
   struct SendOperation : io::Operation {
     SendOperation(Complete complete, Stream& s) : Operation(complete), stream(s) {}
@@ -121,9 +136,7 @@ class Stream final : private io::Layer, private io::Receiver {
     void run() noexcept override;
     void done() override;
     Stream& stream;
-    int result = 0;
-    int error = 0;
-    std::string reason;
+    Step step;
     std::vector<std::byte> output;
   };
   friend struct StreamCallbacks;
@@ -138,13 +151,17 @@ class Stream final : private io::Layer, private io::Receiver {
   // stream_handshake.cc
   void begin_plain();
   void shake_hands();
-  void judge_handshake(int result, int error, std::string reason);
+  Step step(std::span<std::byte> early);
+  void judge_handshake(Step step);
+  void open();
+  void begin_early(std::span<const std::byte> data);
+  bool read_early(std::span<std::byte> plain);
   void offload();
   void on_offload_done();
   void finish_handshake();
   void fail_handshake(std::string text, bool client);
   int on_client_hello(int* alert);
-  void apply(const SitePolicy& policy);
+  bool apply(const SitePolicy& policy);
 
   // stream.cc: input
   void decrypt();
@@ -211,7 +228,9 @@ class Stream final : private io::Layer, private io::Receiver {
   int fd_;
   int send_error_ = 0;
   State state_ = State::kHello;
+  Early early_ = Early::kNone;
   bool http2_ = false;
+  bool unnamed_ = false;   // No certificate is for the name that was asked for.
   bool slow_key_ = false;  // Of a certificate that was chosen: handshakes go to Offload.
   bool more_ = false;
   bool ended_ = false;  // The peer has ended its side; end_errno_ is how.
@@ -221,6 +240,7 @@ class Stream final : private io::Layer, private io::Receiver {
   bool stop_asked_ = false;
   bool goodbye_said_ = false;
   bool shutdown_due_ = false;
+  bool shutdown_waits_ = false;  // For the end of the handshake: before it nothing ends in order.
   bool cancelled_ = false;
   SendOperation send_;
   Receive receive_;
