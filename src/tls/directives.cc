@@ -17,7 +17,9 @@ constexpr Context kHttpServer = Context::kHttp | Context::kServer;
 NamedFile* make_file(const conf::Setting& s, std::size_t word) {
   NamedFile* file = s.arena().make<NamedFile>();
   const std::string_view text = s.word(word);
-  file->path = is_plain_path(text) ? s.compiler.full_path(text) : text;
+  const bool inline_text = text.starts_with("data:") || text.starts_with("engine:") ||
+                           text.starts_with("store:");
+  file->path = inline_text ? text : s.compiler.full_path(text);
   file->at = s.node.words[word].at;
   file->width = static_cast<std::uint32_t>(text.size() + (s.node.words[word].quoted ? 2 : 0));
   return file;
@@ -70,8 +72,9 @@ bool add_command(const conf::Setting& s) {
   if (s.first_here) settings.commands = nullptr;
   ConfCommand** end = &settings.commands;
   while (*end != nullptr) end = &(*end)->next;
-  *end =
-      s.arena().make<ConfCommand>(ConfCommand{s.word(0), s.word(1), s.node.words[0].at, nullptr});
+  const std::string_view value =
+      command_names_file(s.word(0)) ? s.compiler.full_path(s.word(1)) : s.word(1);
+  *end = s.arena().make<ConfCommand>(ConfCommand{s.word(0), value, s.node.words[0].at, nullptr});
   return check_command(s, **end);
 }
 

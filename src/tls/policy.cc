@@ -188,6 +188,15 @@ std::string make_policy(const Settings& settings, Policy& policy, bool& bad_file
   return use_stapling(settings, policy);
 }
 
+bool command_names_file(std::string_view name) {
+  const ConfPtr conf(SSL_CONF_CTX_new());
+  if (conf == nullptr) return false;
+  SSL_CONF_CTX_set_flags(conf.get(), SSL_CONF_FLAG_FILE | SSL_CONF_FLAG_SERVER |
+                                         SSL_CONF_FLAG_CERTIFICATE | SSL_CONF_FLAG_SHOW_ERRORS);
+  const int kind = SSL_CONF_cmd_value_type(conf.get(), std::string(name).c_str());
+  return kind == SSL_CONF_TYPE_FILE || kind == SSL_CONF_TYPE_DIR;
+}
+
 bool check_command(const conf::Setting& setting, const ConfCommand& command) {
   const ContextPtr context = make_context();
   const ConfPtr conf(SSL_CONF_CTX_new());

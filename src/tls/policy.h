@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "corehttpd/tls/store.h"
 #include "tls/openssl.h"
@@ -54,6 +55,21 @@ struct Store::Data {
   std::uint64_t version = 0;
 };
 
+// Of ssl_password_file: each is read once while a configuration is compiled or changes are looked
+// at, for a FIFO is written to once. Passphrases are overwritten at the end.
+class PasswordFiles {
+ public:
+  PasswordFiles() = default;
+  PasswordFiles(const PasswordFiles&) = delete;
+  PasswordFiles& operator=(const PasswordFiles&) = delete;
+  ~PasswordFiles();
+  // What failed; empty: nothing. lines lives as long as this; path empty: none.
+  std::string read(const std::string& path, const std::vector<std::string>*& lines);
+
+ private:
+  std::map<std::string, std::vector<std::string>> known_;
+};
+
 // Makes the context of policy. What failed, as a whole message; empty: nothing. bad_file: the
 // failure is one of a file, and so the site's alone.
 std::string make_policy(const Settings& settings, Policy& policy, bool& bad_file);
@@ -73,12 +89,12 @@ std::unique_ptr<Credential> make_credential(std::string_view source, std::string
                                             std::string_view password_file);
 bool is_slow(EVP_PKEY* key);
 // Reads certificate, chain and key from where the credential says that they are.
-void load_credential(Credential& credential);
+void load_credential(Credential& credential, PasswordFiles& passwords);
 // Reads certificates and keys, named by files or given as text ("data:"). Yields what failed;
 // empty: nothing.
 std::string load_chain(std::string_view source, Credential& into);
 // Of ssl_session_ticket_key; the same.
 std::string load_ticket_key(std::string_view path, NamedTicketKey& into);
-std::string load_key(std::string_view source, std::string_view password_file, Credential& into);
+std::string load_key(Credential& into, PasswordFiles& passwords);
 
 }  // namespace corehttpd::tls

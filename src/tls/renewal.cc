@@ -129,7 +129,8 @@ bool Store::renew(Credential& credential) {
   fresh.key_source = credential.key_source;
   fresh.password_file = credential.password_file;
   credential.files.note();
-  load_credential(fresh);
+  PasswordFiles passwords;
+  load_credential(fresh, passwords);
   if (!fresh.usable()) {
     const bool chain = !fresh.reason.empty();
     credential.files.set_problem(

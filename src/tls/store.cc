@@ -175,7 +175,7 @@ class StoreBuilder {
     auto& known = store_.data_->credentials[credential_key(file.path, key.path, passwords)];
     if (known == nullptr) {
       known = make_credential(file.path, key.path, passwords);
-      load_credential(*known);
+      load_credential(*known, passwords_);
     }
     made.credentials.push_back(known.get());
     if (!known->reason.empty()) {
@@ -214,7 +214,7 @@ class StoreBuilder {
             expand_pattern(file.path, name), expand_pattern(key.path, name), passwords)];
         if (known == nullptr) continue;  // It has come just now.
         Credential& one = *known;
-        load_credential(one);
+        load_credential(one, passwords_);
         if (one.usable()) continue;
         const bool chain = !one.reason.empty();
         compiler_.diagnostics().add(
@@ -260,6 +260,7 @@ class StoreBuilder {
 
   conf::Compiler& compiler_;
   Store& store_;
+  PasswordFiles passwords_;
   std::unordered_map<std::string, std::string> passed_;  // What failed of what was loaded.
   std::unordered_set<std::string_view> covered_;         // Addresses of sites with certificates.
 };

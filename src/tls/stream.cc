@@ -119,7 +119,7 @@ void Stream::decrypt() {
   static thread_local std::array<std::byte, SSL3_RT_MAX_PLAIN_LENGTH> plain;
   while (state_ == State::kOpen && !closing_ && user_ != nullptr) {
     // One that demands new keys again and again, and reads nothing of what that leads to.
-    if (output_.bytes() > kOutputMax) return fail_input();
+    if (output_.bytes() > kOutputMax) return fail_input("SSL_read()");
     if (early_ != Early::kNone && !read_early(plain)) return;
     std::size_t count = 0;
     ERR_clear_error();
@@ -134,14 +134,15 @@ void Stream::decrypt() {
       case SSL_ERROR_ZERO_RETURN:
         return end_input(0);
       default:
-        return fail_input();
+        return fail_input("SSL_read()");
     }
   }
 }
 
 // The library has queued an alert that says what was wrong.
-void Stream::fail_input() {
-  ERR_clear_error();
+void Stream::fail_input(const char* call) {
+  problem_ = std::make_unique<std::string>(
+      std::string(call) + " failed (SSL: " + take_error("too much to answer") + ")");
   state_ = State::kFailed;
   if (!send_.pending()) send_now();
   end_input(EPROTO);

@@ -119,7 +119,7 @@ void Stream::begin_early(std::span<const std::byte> data) {
   early_ = Early::kReading;
   open();
   // Whoever takes a connection over begins to receive.
-  if (user_ == nullptr) return fail_input();
+  if (user_ == nullptr) return fail_input("SSL_read_early_data()");
   deliver(*user_, data);
   decrypt();
   flush();
@@ -151,7 +151,8 @@ bool Stream::read_early(std::span<std::byte> plain) {
     if (std::exchange(shutdown_waits_, false)) shut_down_sending();
     return true;
   }
-  if (SSL_get_error(ssl_, result) != SSL_ERROR_WANT_READ) fail_input();
+  if (SSL_get_error(ssl_, result) != SSL_ERROR_WANT_READ)
+    fail_input(early_ == Early::kReading ? "SSL_read_early_data()" : "SSL_do_handshake()");
   return false;
 }
 
@@ -241,9 +242,11 @@ bool Stream::apply(const SitePolicy& site) {
   const auto use = [&](const Credential& one) {
     any = true;
     slow_key_ |= one.slow;
-    SSL_use_cert_and_key(ssl_, one.certificate.get(), one.key.get(), one.chain.get(), 1);
+    SSL_use_cert_and_key(ssl_, one.certificate.get(), one.key.get(), one.chain.get(), 0);
   };
-  for (const Credential* one : site.credentials) use(*one);
+  // As in nginx the last of a kind counts, and one of ssl_conf_command, which the context has
+  // already, before all.
+  for (auto one = site.credentials.rbegin(); one != site.credentials.rend(); ++one) use(**one);
   for (const CredentialPattern* pattern : site.patterns) {
     if (const Credential* one = store_.find(*pattern, server_name_)) use(*one);
   }

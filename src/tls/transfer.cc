@@ -148,9 +148,12 @@ bool Store::unpack(std::string_view bytes) {
     const std::size_t kind = reader.number();
     const std::string name(reader.text());
     if (kind == kCredential) {
-      auto& known = data_->credentials[name];
-      if (known == nullptr) known = std::make_unique<Credential>();
-      good = read_credential(reader, *known);
+      // One that nobody has known yet is known only when it is whole.
+      const auto known = data_->credentials.find(name);
+      auto fresh = std::make_unique<Credential>();
+      Credential& into = known == data_->credentials.end() ? *fresh : *known->second;
+      good = read_credential(reader, into);
+      if (good && &into == fresh.get()) data_->credentials.emplace(name, std::move(fresh));
     } else if (const auto found = data_->policies.find(name);
                kind == kStapling && found != data_->policies.end()) {
       good = reader.number() == 1;

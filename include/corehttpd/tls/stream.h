@@ -93,6 +93,8 @@ class Stream final : private io::Layer, private io::Receiver {
   // The client's certificate: none was shown, it is good, it is not.
   enum class ClientCertificate : std::uint8_t { kNone, kGood, kBad };
   ClientCertificate client_certificate() const;
+  // Why nothing more can be read, as nginx says it; empty: the client's bytes were in order.
+  std::string_view problem() const { return problem_ == nullptr ? std::string_view() : *problem_; }
   // Why it is bad, in the library's words.
   const char* client_certificate_problem() const;
 
@@ -167,7 +169,7 @@ class Stream final : private io::Layer, private io::Receiver {
   void decrypt();
   void end_input(int errno_value);
   void tell_end();
-  void fail_input();
+  void fail_input(const char* call);
   void keep_input();
   // stream_send.cc
   void encrypt(std::span<const iovec> data, std::size_t skip);
@@ -245,7 +247,8 @@ class Stream final : private io::Layer, private io::Receiver {
   SendOperation send_;
   Receive receive_;
   Task turn_;
-  std::unique_ptr<HandshakeTask> task_;  // Made when it is needed.
+  std::unique_ptr<std::string> problem_;  // Rare, so that it costs others no more than a pointer.
+  std::unique_ptr<HandshakeTask> task_;   // Made when it is needed.
 };
 
 }  // namespace corehttpd::tls

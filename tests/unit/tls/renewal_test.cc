@@ -137,12 +137,12 @@ TEST(Store, ExpiryIsAnnouncedInTime) {
   Lines lines;
   site.store->announce_expiry(now + 60, 0);
   EXPECT_THAT(lines.all, IsEmpty());
-  site.store->announce_expiry(now + 20 * 3600, 1);
+  site.store->announce_expiry(now + 20 * 3600 + 60, 1);
   ASSERT_EQ(lines.all.size(), 1u);
   EXPECT_THAT(lines.all[0],
               HasSubstr("certificate \"data:…\" of site \"0.0.0.0:443\" expires in 3 hours: 2"));
   EXPECT_THAT(lines.all[0], HasSubstr("warn"));
-  site.store->announce_expiry(now + 20 * 3600, kDay - 1);
+  site.store->announce_expiry(now + 20 * 3600 + 60, kDay - 1);
   EXPECT_EQ(lines.all.size(), 1u);  // Once a day.
   site.store->announce_expiry(now + 90'000, kDay);
   ASSERT_EQ(lines.all.size(), 2u);  // A new state at once.
