@@ -217,6 +217,7 @@ void Master::turn() {
   respawn_due();
   look_after_certificates();
   drop_ended();
+  follow_libraries();
   catch_up();
   flush_folded_log(false);
   service_.keep_alive(clock_.now_ms());

@@ -22,6 +22,7 @@
 #include "server/counters.h"
 #include "server/generation.h"
 #include "server/inheritance.h"
+#include "server/libraries.h"
 #include "server/listeners.h"
 #include "server/notify.h"
 #include "server/status_report.h"
@@ -93,6 +94,7 @@ class Master final : ControlServer::Handler {
   void check_upgrade();
   void on_upgrade_end(int status);
   void finish_upgrade(bool taken, const std::string& reason);
+  void follow_libraries();
   void take_over();
   // Pid file and control socket; what failed, empty: nothing.
   std::string show_up();
@@ -134,6 +136,7 @@ class Master final : ControlServer::Handler {
   CertificateWatch certificate_watch_;
   std::uint64_t watched_generation_ = 0;  // Whose certificates are watched.
   Upgrade upgrade_;
+  Libraries libraries_;
   std::vector<std::uint64_t> reload_clients_, upgrade_clients_;
   Outcome last_reload_, last_upgrade_;
   std::string pid_path_;

@@ -17,8 +17,8 @@ constexpr Context kHttpServer = Context::kHttp | Context::kServer;
 NamedFile* make_file(const conf::Setting& s, std::size_t word) {
   NamedFile* file = s.arena().make<NamedFile>();
   const std::string_view text = s.word(word);
-  const bool inline_text = text.starts_with("data:") || text.starts_with("engine:") ||
-                           text.starts_with("store:");
+  const bool inline_text =
+      text.starts_with("data:") || text.starts_with("engine:") || text.starts_with("store:");
   file->path = inline_text ? text : s.compiler.full_path(text);
   file->at = s.node.words[word].at;
   file->width = static_cast<std::uint32_t>(text.size() + (s.node.words[word].quoted ? 2 : 0));

@@ -79,8 +79,12 @@ void Stream::on_received(std::span<const std::byte> data) {
       return;
     case State::kOpen:
       input_ = data;
-      decrypt();
-      flush();
+      if (finishing()) {
+        finish_early();
+      } else {
+        decrypt();
+        flush();
+      }
       break;
     case State::kFailed:
       return;
@@ -152,6 +156,7 @@ void Stream::end_input(int errno_value) {
   if (ended_) return;
   ended_ = true;
   end_errno_ = errno_value;
+  if (finishing()) return end_finishing();
   switch (state_) {
     case State::kHello:
     case State::kHandshake:
@@ -204,6 +209,7 @@ void Stream::on_turn() {
   if (operation_ != nullptr && !send_.pending() && (cancelled_ || send_error_ != 0)) {
     complete(*std::exchange(operation_, nullptr), cancelled_ ? -ECANCELED : -send_error_);
   }
+  if (finishing()) return finish_early();
   if (closing_ || user_ == nullptr) return tell_idle();
   deliver_parked(*user_);
   if (user_->armed()) {
@@ -222,6 +228,12 @@ void Stream::tell_idle() {
 }
 
 bool Stream::close(TurnTask& done) {
+  if (!closing_ && early() && state_ == State::kOpen && !ended_ && send_error_ == 0)
+    begin_finishing();
+  if (finishing()) {
+    when_closed_ = &done;
+    return false;
+  }
   if (!std::exchange(closing_, true) && !send_.pending() && send_error_ == 0) {
     say_goodbye();
     send_now();

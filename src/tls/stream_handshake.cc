@@ -136,8 +136,8 @@ bool Stream::read_early(std::span<std::byte> plain) {
     if (early == SSL_READ_EARLY_DATA_FINISH) {
       early_ = Early::kConfirming;
     } else if (early == SSL_READ_EARLY_DATA_SUCCESS) {
-      deliver(*user_, plain.first(count));
-      if (closing_ || state_ != State::kOpen) return false;
+      if (user_ != nullptr) deliver(*user_, plain.first(count));
+      if ((closing_ && !finishing()) || state_ != State::kOpen) return false;
     } else {
       break;
     }
@@ -154,6 +154,36 @@ bool Stream::read_early(std::span<std::byte> plain) {
   if (SSL_get_error(ssl_, result) != SSL_ERROR_WANT_READ)
     fail_input(early_ == Early::kReading ? "SSL_read_early_data()" : "SSL_do_handshake()");
   return false;
+}
+
+void Stream::begin_finishing() {
+  // The client's answer to our part of the handshake takes a round trip.
+  constexpr Milliseconds kPatience = 1000;
+  closing_ = true;
+  user_ = nullptr;
+  finishing_ = std::make_unique<Finishing>(*this);
+  loop_.schedule(*finishing_, kPatience);
+  loop_.receive(fd_, receive_);
+  loop_.turn().post(turn_);
+}
+
+void Stream::finish_early() {
+  static thread_local std::array<std::byte, SSL3_RT_MAX_PLAIN_LENGTH> plain;
+  if (read_early(plain)) end_finishing();
+}
+
+void Stream::end_finishing() {
+  if (!finishing()) return;
+  finishing_->on = false;
+  loop_.cancel(*finishing_);
+  if (early_ == Early::kNone && send_error_ == 0 && !send_.pending()) {
+    say_goodbye();
+    send_now();
+  }
+  stop_asked_ = true;
+  if (send_.pending()) loop_.cancel(send_);
+  if (!receive_.idle()) loop_.receive_stop(receive_);
+  tell_idle();
 }
 
 void Stream::fail_handshake(std::string text, bool client) {

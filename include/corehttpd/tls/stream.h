@@ -79,7 +79,9 @@ class Stream final : private io::Layer, private io::Receiver {
   void shut_down_sending();
   // True when nothing is pending: the stream may be destroyed and the descriptor be closed. Else
   // all is cancelled, and done is posted when that has become true. Says goodbye (close_notify)
-  // when that is possible without waiting.
+  // when that is possible without waiting; a connection whose requests came all as early data gets
+  // a moment for the end of its handshake, else the client's last message would meet a closed
+  // socket, and the reset take the response from it.
   bool close(TurnTask& done);
 
   // "h2", "http/1.1" or nothing.
@@ -120,6 +122,13 @@ class Stream final : private io::Layer, private io::Receiver {
     std::string reason;
     std::size_t bytes = 0;  // Of early data.
   };
+  struct Finishing : io::Timer {
+    explicit Finishing(Stream& s)
+        : Timer([](io::Timer& timer) { static_cast<Finishing&>(timer).stream.end_finishing(); }),
+          stream(s) {}
+    Stream& stream;
+    bool on = true;
+  };
   struct SendOperation : io::Operation {
     SendOperation(Complete complete, Stream& s) : Operation(complete), stream(s) {}
     Stream& stream;
@@ -158,6 +167,10 @@ class Stream final : private io::Layer, private io::Receiver {
   void open();
   void begin_early(std::span<const std::byte> data);
   bool read_early(std::span<std::byte> plain);
+  bool finishing() const { return finishing_ != nullptr && finishing_->on; }
+  void begin_finishing();
+  void finish_early();
+  void end_finishing();
   void offload();
   void on_offload_done();
   void finish_handshake();
@@ -248,7 +261,8 @@ class Stream final : private io::Layer, private io::Receiver {
   Receive receive_;
   Task turn_;
   std::unique_ptr<std::string> problem_;  // Rare, so that it costs others no more than a pointer.
-  std::unique_ptr<HandshakeTask> task_;   // Made when it is needed.
+  std::unique_ptr<Finishing> finishing_;
+  std::unique_ptr<HandshakeTask> task_;  // Made when it is needed.
 };
 
 }  // namespace corehttpd::tls
