@@ -16,14 +16,10 @@ constexpr Stage kNoMeaning = Stage::kNoMeaning;
 
 constexpr LaterGroup kGroups[] = {
     // Protocols and TLS.
-    {kLater, kHS, "Waits for TLS.",
-     "ssl_buffer_size ssl_certificate_cache ssl_certificate_compression ssl_ciphers "
-     "ssl_conf_command ssl_dhparam ssl_early_data ssl_ecdh_curve "
-     "ssl_ech_file ssl_key_log ssl_password_file ssl_prefer_server_ciphers ssl_protocols "
-     "ssl_session_cache ssl_session_ticket_key ssl_session_tickets ssl_session_timeout "
-     "ssl_stapling ssl_stapling_file ssl_stapling_responder ssl_stapling_verify "
-     "ssl_trusted_certificate ssl_handshake_timeout"},
-    {kLater, Context::kMain, "Waits for TLS.", "ssl_object_cache_inheritable"},
+    {kLater, kHS, "TLS works without it.",
+     "ssl_certificate_compression ssl_ech_file ssl_key_log ssl_handshake_timeout"},
+    {kNoMeaning, Context::kMain, "Certificates are read again only when their files have changed.",
+     "ssl_object_cache_inheritable"},
     {kLater, kHS, "Waits for HTTP/2 with its own settings.",
      "http2 http2_body_preread_size http2_max_concurrent_streams"},
     {kLater, kH, "Waits for HTTP/2 with its own settings.", "http2_recv_buffer_size"},

@@ -67,6 +67,12 @@ void Sites::settle(Diagnostics& diagnostics) {
   pending_ = {};
 }
 
+void Sites::mend(const Scope& scope, SiteFault::Kind kind) {
+  std::erase_if(faults_, [&](const SiteFault& fault) {
+    return fault.site->scope == &scope && fault.kind == kind;
+  });
+}
+
 std::size_t Sites::degraded() const {
   std::unordered_set<const Site*> sites;
   for (const SiteFault& fault : faults_) sites.insert(fault.site);

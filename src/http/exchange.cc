@@ -1,4 +1,3 @@
-#include "corehttpd/http/tls_info.h"
 #include "corehttpd/http/exchange.h"
 
 #include <algorithm>
@@ -8,9 +7,16 @@
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/request_id.h"
 #include "corehttpd/http/target.h"
+#include "corehttpd/http/tls_info.h"
 
 namespace corehttpd::http {
 namespace {
+
+// RFC 9110 §9.2.1.
+bool is_safe(Method method) {
+  return method == Method::kGet || method == Method::kHead || method == Method::kOptions ||
+         method == Method::kTrace;
+}
 
 // Every registered method is in upper case, and "get" is a scanner's: nginx answers it with 400,
 // which fail2ban's filters count.
@@ -116,7 +122,7 @@ std::uint16_t Exchange::judge_connection() {
   }
   if (connection_.tls == nullptr) return 0;
   const char* why = "";
-  const std::uint16_t status = connection_.tls->judge(*site_, why);
+  const std::uint16_t status = connection_.tls->judge(*site_, is_safe(request_.method), why);
   if (status == 0) return 0;
   log(LogLevel::kInfo, 0, "{} while reading client request headers", why);
   if (status == 421) {

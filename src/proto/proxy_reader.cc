@@ -2,39 +2,27 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
 
-#include "proto/connection_log.h"
 #include "proto/acceptor.h"
+#include "proto/connection_log.h"
 
 namespace corehttpd::proto {
 
 void ProxyReader::serve(int fd, const http::ConnectionInfo& info, h1::Context& context) {
   auto* reader = new ProxyReader(fd, info, context);
-  context.connections.add(*reader);
-  context.services.counters.activity(http::Counters::Activity::kReading, +1);
-  Milliseconds timeout = reader->settings_.client_header_timeout;
-  if (context.services.draining) timeout = std::min(timeout, kDrainTime);
-  context.services.loop.schedule(static_cast<io::Timer&>(*reader), timeout);
+  reader->begin();
   reader->wait();
 }
 
 ProxyReader::ProxyReader(int fd, const http::ConnectionInfo& info, h1::Context& context)
-    : io::Operation([](io::Operation& operation, int result) {
+    : Newcomer(fd, info, context), io::Operation([](io::Operation& operation, int result) {
         static_cast<ProxyReader&>(operation).on_ready(result);
-      }),
-      io::Timer([](io::Timer& timer) { static_cast<ProxyReader&>(timer).on_timer(); }),
-      TurnTask([](TurnTask& task) { delete &static_cast<ProxyReader&>(task); }),
-      context_(context),
-      settings_(
-          context.services.sites.default_site(*info.endpoint).settings.get<http::CoreSettings>()),
-      info_(info),
-      fd_(fd) {}
+      }) {}
 
 void ProxyReader::wait() {
   context_.services.loop.poll(fd_, POLLIN, static_cast<io::Operation&>(*this));
@@ -114,12 +102,6 @@ void ProxyReader::on_timer() {
   close_now();
 }
 
-void ProxyReader::drain() {
-  auto& timer = static_cast<io::Timer&>(*this);
-  if (timer.due_ms() > context_.services.clock.now_ms() + kDrainTime)
-    context_.services.loop.schedule(timer, kDrainTime);
-}
-
 void ProxyReader::close_now() {
   if (std::exchange(closing_, true)) return;
   // The poll is always pending between two turns, and its completion closes.
@@ -128,16 +110,8 @@ void ProxyReader::close_now() {
 
 void ProxyReader::close() {
   closing_ = true;
-  ::close(std::exchange(fd_, -1));
-  context_.services.counters.connection_closed();
+  close_descriptor();
   leave();
-}
-
-void ProxyReader::leave() {
-  context_.services.loop.cancel(static_cast<io::Timer&>(*this));
-  context_.services.counters.activity(http::Counters::Activity::kReading, -1);
-  context_.connections.remove(*this);
-  context_.services.turn.post_destroy(static_cast<TurnTask&>(*this));
 }
 
 // As nginx: what was being done follows the error's text.

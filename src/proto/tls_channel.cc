@@ -16,7 +16,11 @@ std::optional<std::string_view> TlsChannel::value(std::string_view name, Arena& 
   return stream.fact(name, arena);
 }
 
-std::uint16_t TlsChannel::judge(const http::Site& asked, const char*& why) const {
+std::uint16_t TlsChannel::judge(const http::Site& asked, bool safe, const char*& why) const {
+  if (stream.early() && !safe) {
+    why = "client sent an unsafe request in early data";
+    return 425;
+  }
   const auto& settings = asked.settings.get<tls::Settings>();
   if (!demands_certificate(settings)) return 0;
   // Another site's demands were put to the client, or none at all (RFC 9110 §15.5.20).

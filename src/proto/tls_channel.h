@@ -14,7 +14,8 @@ struct TlsChannel final : http::TlsInfo {
 
   std::optional<std::string_view> value(std::string_view name, Arena& arena) const override;
   const http::Site& site() const override { return *shown; }
-  std::uint16_t judge(const http::Site& asked, const char*& why) const override;
+  std::string_view problem() const override { return stream.problem(); }
+  std::uint16_t judge(const http::Site& asked, bool safe, const char*& why) const override;
 
   const tls::Store& store;
   const http::Site* shown = nullptr;  // Whose certificate the client was shown.

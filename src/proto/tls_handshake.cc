@@ -1,9 +1,5 @@
 #include "proto/tls_handshake.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "corehttpd/proto/h2.h"
@@ -14,24 +10,14 @@ namespace corehttpd::proto {
 
 void TlsHandshake::serve(int fd, const http::ConnectionInfo& info, h1::Context& context) {
   auto* handshake = new TlsHandshake(fd, info, context);
-  context.connections.add(*handshake);
-  context.services.counters.activity(http::Counters::Activity::kReading, +1);
-  Milliseconds timeout = handshake->settings_.client_header_timeout;
-  if (context.services.draining) timeout = std::min(timeout, kDrainTime);
-  context.services.loop.schedule(static_cast<io::Timer&>(*handshake), timeout);
+  handshake->begin();
   handshake->channel_->stream.start();
 }
 
 TlsHandshake::TlsHandshake(int fd, const http::ConnectionInfo& info, h1::Context& context)
-    : io::Timer([](io::Timer& timer) { static_cast<TlsHandshake&>(timer).on_timer(); }),
-      TurnTask([](TurnTask& task) { static_cast<TlsHandshake&>(task).on_turn(); }),
-      context_(context),
-      settings_(
-          context.services.sites.default_site(*info.endpoint).settings.get<http::CoreSettings>()),
-      info_(info),
+    : Newcomer(fd, info, context),
       channel_(std::make_unique<TlsChannel>(fd, context.services,
-                                            static_cast<tls::HandshakeOwner&>(*this))),
-      fd_(fd) {}
+                                            static_cast<tls::HandshakeOwner&>(*this))) {}
 
 tls::Choice TlsHandshake::choose(std::string_view name) {
   const http::SiteSelector& sites = context_.services.sites;
@@ -84,12 +70,6 @@ void TlsHandshake::on_timer() {
   begin_close();
 }
 
-void TlsHandshake::drain() {
-  auto& timer = static_cast<io::Timer&>(*this);
-  if (timer.due_ms() > context_.services.clock.now_ms() + kDrainTime)
-    context_.services.loop.schedule(timer, kDrainTime);
-}
-
 void TlsHandshake::close_now() { begin_close(); }
 
 void TlsHandshake::begin_close() {
@@ -99,23 +79,9 @@ void TlsHandshake::begin_close() {
 }
 
 void TlsHandshake::on_turn() {
-  if (left_) {
-    delete this;
-    return;
-  }
   if (!closing_ || !channel_->stream.close(*this)) return;
-  ::close(std::exchange(fd_, -1));
-  context_.services.counters.connection_closed();
+  close_descriptor();
   leave();
-}
-
-void TlsHandshake::leave() {
-  left_ = true;
-  context_.services.loop.cancel(static_cast<io::Timer&>(*this));
-  context_.services.counters.activity(http::Counters::Activity::kReading, -1);
-  context_.connections.remove(*this);
-  static_cast<TurnTask&>(*this).unlink();
-  context_.services.turn.post_destroy(static_cast<TurnTask&>(*this));
 }
 
 }  // namespace corehttpd::proto

@@ -22,6 +22,7 @@ struct WorkerProcess {
   std::uint32_t number = 0;  // From 0, within the generation.
   Milliseconds started_ms = 0;
   Phase phase = Phase::kStarting;  // As it has told us.
+  std::uint64_t certificates = 0;  // The version of the tls::Store that it has.
 };
 
 // A worker that died and is to be replaced.

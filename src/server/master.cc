@@ -215,6 +215,7 @@ void Master::turn() {
   check_settled();
   control_.work(clock_.now_ms());
   respawn_due();
+  look_after_certificates();
   drop_ended();
   follow_libraries();
   catch_up();
@@ -235,6 +236,9 @@ void Master::wait() {
   // Timers of the master need no more than this: respawns, patience with clients and new binaries.
   Milliseconds timeout = 1000;
   if (service_.watchdog_interval() > 0) timeout = std::min(timeout, service_.watchdog_interval());
+  // What is not looked at meanwhile must not wake us again and again.
+  if (tends_certificates())
+    timeout = std::min(timeout, certificate_watch_.wait(clock_.now_ms(), polled));
   ::poll(polled.data(), polled.size(), static_cast<int>(timeout));
 }
 
@@ -351,6 +355,10 @@ StatusFacts Master::status_facts() const {
   for (const conf::SiteFault& fault : current_->configuration->sites().faults()) {
     facts.degraded.push_back({std::string(fault.site->name), std::string(fault.reason),
                               std::string(fault.at.file), fault.at.line});
+  }
+  if (const auto* store = current_->configuration->object<tls::Store>()) {
+    for (tls::CertificateFacts& one : store->certificates())
+      facts.certificates.push_back({std::move(one.file), std::move(one.sites), one.expires});
   }
   facts.older_masters = elders_.size();
   facts.counters = counters_->snapshot();

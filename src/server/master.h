@@ -1,6 +1,6 @@
 // The master: compiles the configuration, binds, opens logs, forks workers and replaces those that
-// die; signals as nginx's. In three files: master.cc (start, loop, signals, end), reload.cc
-// (generations and their workers), handover.cc (a new binary takes over).
+// die; signals as nginx's. In four files: master.cc (start, loop, signals, end), reload.cc
+// (generations and their workers), handover.cc (a new binary takes over), certificates.cc.
 #pragma once
 
 #include <csignal>
@@ -12,9 +12,11 @@
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/http/log_files.h"
 #include "corehttpd/shm/segment.h"
+#include "corehttpd/tls/replay_guard.h"
 #include "corehttpd/tls/session_cache.h"
 #include "corehttpd/tls/store.h"
 #include "corehttpd/tls/tickets.h"
+#include "server/certificate_watch.h"
 #include "server/command_line.h"
 #include "server/control.h"
 #include "server/counters.h"
@@ -97,6 +99,10 @@ class Master final : ControlServer::Handler {
   // Pid file and control socket; what failed, empty: nothing.
   std::string show_up();
   void catch_up();
+  // Certificates (certificates.cc).
+  bool tends_certificates() const;
+  void look_after_certificates();
+  void hand_over_certificates(const tls::Store& store, WorkerProcess& worker);
   // Signals.
   void handle(int signal);
   void stop(int signal);
@@ -114,6 +120,7 @@ class Master final : ControlServer::Handler {
   std::unique_ptr<SharedCounters> counters_;
   shm::Segment tickets_segment_;
   std::unique_ptr<tls::TicketKeys> ticket_keys_;
+  std::unique_ptr<tls::ReplayGuard> replay_guard_;
   // Of ssl_session_cache. One whose size has changed stays for the generations that have it.
   struct SessionZone {
     std::string name;
@@ -126,6 +133,8 @@ class Master final : ControlServer::Handler {
   std::vector<std::unique_ptr<Generation>> generations_;
   Generation* current_ = nullptr;
   Generation* pending_ = nullptr;
+  CertificateWatch certificate_watch_;
+  std::uint64_t watched_generation_ = 0;  // Whose certificates are watched.
   Upgrade upgrade_;
   Libraries libraries_;
   std::vector<std::uint64_t> reload_clients_, upgrade_clients_;

@@ -70,8 +70,7 @@ Generation& Master::start_generation(std::unique_ptr<conf::Configuration> config
   auto generation = std::make_unique<Generation>();
   generation->number = ++generation_number_;
   generation->configuration = std::move(configuration);
-  if (auto* store = generation->configuration->object<tls::Store>())
-    lend_tls_memory(*store);
+  if (auto* store = generation->configuration->object<tls::Store>()) lend_tls_memory(*store);
   generation->identity = identity;
   generation->started_ms = clock_.now_ms();
   generation->started_at = ::time(nullptr);
@@ -108,7 +107,10 @@ bool Master::start_worker(Generation& generation, std::uint32_t number) {
   }
   ::close(channel->worker);
   clock_.update();
-  generation.workers.push_back({pid, channel->master, slot, number, clock_.now_ms()});
+  const auto* store = generation.configuration->object<tls::Store>();
+  generation.workers.push_back({pid, channel->master, slot, number, clock_.now_ms(),
+                                WorkerProcess::Phase::kStarting,
+                                store == nullptr ? 0 : store->version()});
   log(nullptr, LogLevel::kNotice, "start worker process {}", pid);
   return true;
 }
@@ -125,6 +127,7 @@ void Master::become_worker(Generation& generation, std::uint32_t number, std::ui
   if (report_ >= 0) ::close(report_);
   ::close(signals_);
   upgrade_.forget();
+  certificate_watch_.close();
   control_.close_in_child();
   service_.hand_over();
   sockets_.close_others(listeners_of(generation));

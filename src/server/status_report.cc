@@ -65,6 +65,41 @@ std::string counters_json(const http::Counters::Snapshot& c) {
                      c.accepts, c.handled, c.requests, c.active, c.reading, c.writing, c.waiting);
 }
 
+std::string certificates_json(const StatusFacts& facts) {
+  std::string out;
+  for (const auto& one : facts.certificates) {
+    std::string sites;
+    for (const std::string& site : one.sites) sites += (sites.empty() ? "" : ",") + json(site);
+    out += fmt::format(R"({}{{"file":{},"sites":[{}],"expires":{},"seconds_left":{}}})",
+                       out.empty() ? "" : ",", json(one.file), sites,
+                       one.expires == 0 ? "null" : std::to_string(one.expires),
+                       one.expires == 0 ? "null" : std::to_string(one.expires - facts.now));
+  }
+  return out;
+}
+
+// A host has thousands: those that end first are shown.
+std::string certificates_text(const StatusFacts& facts) {
+  constexpr std::size_t kShown = 10;
+  if (facts.certificates.empty()) return {};
+  std::string out = fmt::format("certificates: {}{}\n", facts.certificates.size(),
+                                facts.certificates.size() > kShown ? ", the first to expire:" : "");
+  for (std::size_t i = 0; i < std::min(kShown, facts.certificates.size()); ++i) {
+    const auto& one = facts.certificates[i];
+    std::string state = "cannot be used";
+    if (one.expires != 0) {
+      state = one.expires <= facts.now ? "expired " + local_time(one.expires)
+                                       : fmt::format("expires {} (in {})", local_time(one.expires),
+                                                     duration(one.expires - facts.now));
+    }
+    const std::string more =
+        one.sites.size() > 1 ? fmt::format(" and {} more", one.sites.size() - 1) : "";
+    out += fmt::format("  {}{}: {}, {}\n", one.sites.empty() ? "" : one.sites.front(), more,
+                       one.file, state);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string status_text(const StatusFacts& facts) {
@@ -91,6 +126,7 @@ std::string status_text(const StatusFacts& facts) {
   out += facts.degraded.empty() ? "sites degraded: none\n" : "sites degraded:\n";
   for (const auto& site : facts.degraded)
     out += fmt::format("  {}: {} in {}:{}\n", site.name, site.reason, site.file, site.line);
+  out += certificates_text(facts);
   out += "libraries:";
   for (const LoadedLibrary& library : loaded_libraries())
     out += fmt::format(" {}{}", library.name(), library.replaced ? " (replaced on disk)" : "");
@@ -114,12 +150,12 @@ std::string status_json(const StatusFacts& facts) {
   return fmt::format(
       R"({{"version":"{}","master":{},"started":{},"age_seconds":{},"configuration":{},)"
       R"("generation":{},"generations":[{}],"older_masters":{},"connections":{},)"
-      R"("last_reload":{},"last_upgrade":{},"sites_degraded":[{}],"libraries":[{}]}})"
+      R"("last_reload":{},"last_upgrade":{},"sites_degraded":[{}],"certificates":[{}],"libraries":[{}]}})"
       "\n",
       CORE_VERSION, facts.master, facts.started_at, facts.now - facts.started_at,
       json(facts.configuration), facts.generation, generations, facts.older_masters,
       counters_json(facts.counters), outcome_json(facts.last_reload),
-      outcome_json(facts.last_upgrade), degraded, libraries);
+      outcome_json(facts.last_upgrade), degraded, certificates_json(facts), libraries);
 }
 
 std::string status_line(const StatusFacts& facts) {

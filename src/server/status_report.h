@@ -37,6 +37,11 @@ struct StatusFacts {
     std::string name, reason, file;
     std::uint32_t line;
   };
+  struct Certificate {
+    std::string file;
+    std::vector<std::string> sites;
+    std::time_t expires;  // 0: it cannot be used.
+  };
   pid_t master = 0;
   std::time_t started_at = 0;
   std::time_t now = 0;
@@ -47,6 +52,7 @@ struct StatusFacts {
   http::Counters::Snapshot counters{};
   Outcome last_reload, last_upgrade;
   std::vector<DegradedSite> degraded;
+  std::vector<Certificate> certificates;  // The first to expire first.
 };
 
 std::string status_text(const StatusFacts& facts);

@@ -13,7 +13,9 @@ namespace corehttpd::server {
 
 bool Master::create_ticket_keys() {
   constexpr std::uint32_t kVersion = tls::TicketKeys::kLayoutVersion;
-  const std::size_t bytes = tls::TicketKeys::data_bytes();
+  // The guard's memory is behind the keys'.
+  const std::size_t key_bytes = (tls::TicketKeys::data_bytes() + 63) / 64 * 64;
+  const std::size_t bytes = key_bytes + tls::ReplayGuard::data_bytes();
   if (inherited_ && inherited_->tickets >= 0) {
     auto attached = shm::Segment::attach(inherited_->tickets, kVersion, bytes, 0);
     if (attached) {
@@ -32,8 +34,9 @@ bool Master::create_ticket_keys() {
     }
     tickets_segment_ = std::move(*segment);
   }
-  ticket_keys_ = std::make_unique<tls::TicketKeys>(
-      std::span(tickets_segment_.data(), tickets_segment_.data_bytes()));
+  const std::span memory(tickets_segment_.data(), tickets_segment_.data_bytes());
+  ticket_keys_ = std::make_unique<tls::TicketKeys>(memory.first(key_bytes));
+  replay_guard_ = std::make_unique<tls::ReplayGuard>(memory.subspan(key_bytes));
   return true;
 }
 
@@ -83,6 +86,7 @@ tls::SessionCache* Master::session_cache(const std::string& name, std::uint64_t 
 
 void Master::lend_tls_memory(tls::Store& store) {
   store.use(*ticket_keys_);
+  store.use(*replay_guard_);
   for (const auto& [name, bytes] : store.zones()) {
     if (tls::SessionCache* cache = session_cache(name, bytes)) store.use(name, *cache);
   }

@@ -4,12 +4,15 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <memory>
+#include <string>
 
 #include "corehttpd/access/passwords.h"
 #include "corehttpd/assets/file_lookup.h"
@@ -101,6 +104,7 @@ class Worker {
   void read_channel();
   void reopen(const ReceivedMessage& received);
   void reopen_alone();
+  void take_certificates(int fd);
   template <class Condition>
   void turn_until(Milliseconds patience, Condition condition);
   void finish_logs();
@@ -286,10 +290,32 @@ void Worker::read_channel() {
 void Worker::reopen(const ReceivedMessage& received) {
   if (received.fd >= 0 && received.message.type == ChannelMessage::Type::kReopenLog) {
     access_log_.reopen(received.message.index, received.fd);
+  } else if (received.fd >= 0 && received.message.type == ChannelMessage::Type::kCertificates) {
+    take_certificates(received.fd);
   } else if (received.fd >= 0) {
     ::close(received.fd);
   }
   if (received.message.type == ChannelMessage::Type::kForgetLogs) access_log_.forget_opened();
+}
+
+// They hold keys: nothing of them stays but what the library has.
+void Worker::take_certificates(int fd) {
+  struct stat about {};
+  std::string bytes;
+  if (::fstat(fd, &about) == 0) bytes.resize(static_cast<std::size_t>(about.st_size));
+  std::size_t got = 0;
+  while (got < bytes.size()) {
+    const ssize_t count =
+        ::pread(fd, bytes.data() + got, bytes.size() - got, static_cast<off_t>(got));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    got += static_cast<std::size_t>(count);
+  }
+  ::close(fd);
+  auto* store = setup_.configuration.object<tls::Store>();
+  if (got != bytes.size() || store == nullptr || !store->unpack(bytes))
+    log(nullptr, LogLevel::kAlert, "certificates that the master has taken up cannot be read");
+  ::explicit_bzero(bytes.data(), bytes.size());
 }
 
 // Without a master the process reopens its own logs.

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "corehttpd/tls/replay_guard.h"
 #include "corehttpd/tls/session_cache.h"
 #include "corehttpd/tls/tickets.h"
 #include "tls/stream_callbacks.h"
@@ -118,6 +119,17 @@ int StreamCallbacks::ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv
   return result;
 }
 
+// A refusal costs the client a round trip: what it sent is skipped, and it sends it again.
+int StreamCallbacks::allow_early_data(SSL* ssl, void*) {
+  ReplayGuard* guard = of(ssl).store_.replay_guard();
+  std::array<unsigned char, SSL3_RANDOM_SIZE> random;
+  timespec now{};
+  if (guard == nullptr || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0 ||
+      SSL_get_client_random(ssl, random.data(), random.size()) != random.size())
+    return 0;
+  return guard->first(random, now.tv_sec) ? 1 : 0;
+}
+
 // What a ticket holds is not kept as well.
 int StreamCallbacks::new_session(SSL* ssl, SSL_SESSION* session) {
   const SitePolicy* site = of(ssl).policy_;
@@ -159,6 +171,7 @@ void install_session_callbacks(SSL_CTX* context) {
 
 void install_base_callbacks(SSL_CTX* context) {
   SSL_CTX_set_client_hello_cb(context, StreamCallbacks::client_hello, nullptr);
+  SSL_CTX_set_allow_early_data_cb(context, StreamCallbacks::allow_early_data, nullptr);
   SSL_CTX_set_tlsext_ticket_key_evp_cb(context, StreamCallbacks::ticket_key);
 }
 

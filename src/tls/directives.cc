@@ -17,7 +17,9 @@ constexpr Context kHttpServer = Context::kHttp | Context::kServer;
 NamedFile* make_file(const conf::Setting& s, std::size_t word) {
   NamedFile* file = s.arena().make<NamedFile>();
   const std::string_view text = s.word(word);
-  file->path = is_plain_path(text) ? s.compiler.full_path(text) : text;
+  const bool inline_text =
+      text.starts_with("data:") || text.starts_with("engine:") || text.starts_with("store:");
+  file->path = inline_text ? text : s.compiler.full_path(text);
   file->at = s.node.words[word].at;
   file->width = static_cast<std::uint32_t>(text.size() + (s.node.words[word].quoted ? 2 : 0));
   return file;
@@ -70,8 +72,9 @@ bool add_command(const conf::Setting& s) {
   if (s.first_here) settings.commands = nullptr;
   ConfCommand** end = &settings.commands;
   while (*end != nullptr) end = &(*end)->next;
-  *end =
-      s.arena().make<ConfCommand>(ConfCommand{s.word(0), s.word(1), s.node.words[0].at, nullptr});
+  const std::string_view value =
+      command_names_file(s.word(0)) ? s.compiler.full_path(s.word(1)) : s.word(1);
+  *end = s.arena().make<ConfCommand>(ConfCommand{s.word(0), value, s.node.words[0].at, nullptr});
   return check_command(s, **end);
 }
 
@@ -136,13 +139,15 @@ bool note_stapling(const conf::Setting& s) {
   return true;
 }
 
-bool set_early_data(const conf::Setting& s) {
-  bool on = false;
-  if (!conf::read_flag(s, 0, on)) return false;
-  if (on) {
-    s.compiler.diagnostics().add(
-        conf::Severity::kNotice, s.node.name.at, "\"ssl_early_data\" has no effect yet",
-        "clients send their first request after the handshake", s.name().size());
+bool check_certificate_cache(const conf::Setting& s) {
+  for (std::size_t i = 0; i < s.words().size(); ++i) {
+    const std::string_view word = s.word(i);
+    const bool known = word == "off" ? s.words().size() == 1
+                                     : word.starts_with("max=") || word.starts_with("inactive=") ||
+                                           word.starts_with("valid=");
+    if (!known)
+      return s.fail_text(i, fmt::format("invalid parameter \"{}\"", word),
+                         "off, or max=N with inactive=time and valid=time");
   }
   return true;
 }
@@ -159,15 +164,29 @@ constexpr conf::Directive kDirectives[] = {
      .syntax = "file | data:text",
      .set = add_file<&S::certificates>,
      .inherit = conf::Inherit::kList,
-     .doc = "File in PEM with the certificate of the site and those that lead to its authority, in "
-            "this order; or the text itself after \"data:\". May be repeated for other kinds of "
-            "keys. A site whose file cannot be used is not served over TLS."},
+     .doc =
+         "File in PEM with the certificate of the site and those that lead to its authority, in "
+         "this order; or the text itself after \"data:\". May be repeated for other kinds of "
+         "keys. A site whose file cannot be used is not served over TLS. A changed file is taken "
+         "up without a reload. With $ssl_server_name in the path the master reads every file that "
+         "it can stand for, new ones too, and clients get that of the name they ask for."},
+    {.name = "ssl_certificate_cache",
+     .contexts = kHttpServer,
+     .arity = conf::between(1, 3),
+     .syntax = "off | max=N [inactive=time] [valid=time]",
+     .set = check_certificate_cache,
+     .default_value = "off",
+     .doc =
+         "Accepted: certificates with variables in their paths are in memory anyway, and changes "
+         "are taken up at once."},
     {.name = "ssl_certificate_key",
      .contexts = kHttpServer,
      .syntax = "file | data:text",
      .set = add_file<&S::keys>,
      .inherit = conf::Inherit::kList,
-     .doc = "File in PEM with the private key of the certificate; only the master reads it."},
+     .doc =
+         "File in PEM with the private key of the certificate; only the master reads it. May have "
+         "$ssl_server_name in it, as ssl_certificate."},
     {.name = "ssl_ciphers",
      .contexts = kHttpServer,
      .syntax = "ciphers",
@@ -231,9 +250,12 @@ constexpr conf::Directive kDirectives[] = {
     {.name = "ssl_early_data",
      .contexts = kHttpServer,
      .syntax = "on | off",
-     .set = set_early_data,
+     .set = conf::set_flag<&S::early_data>,
      .default_value = "off",
-     .doc = "Requests in the first flight of TLS 1.3. Not taken yet, also when on."},
+     .doc = "Requests in the first flight of TLS 1.3, of clients that were here before. Only GET, "
+            "HEAD, OPTIONS and TRACE are served so early, others get 425 and are sent again. None "
+            "is taken twice by this machine; with ssl_session_ticket_key on several, each takes it "
+            "once. Sites with ssl_verify_client or keys above RSA-2048 take none."},
     {.name = "ssl_ecdh_curve",
      .contexts = kHttpServer,
      .syntax = "curves",

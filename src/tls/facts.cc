@@ -194,7 +194,7 @@ Value Stream::fact(std::string_view name, Arena& arena) const {
   if (name == "ssl_server_name") return unless_empty(server_name_);
   if (name == "ssl_alpn_protocol") return unless_empty(alpn_);
   if (name == "ssl_session_reused") return SSL_session_reused(ssl_) == 1 ? "r" : ".";
-  if (name == "ssl_early_data") return std::nullopt;
+  if (name == "ssl_early_data") return early() ? Value("1") : Value();
   if (name == "ssl_session_id") {
     const SSL_SESSION* session = SSL_get0_session(ssl_);
     unsigned length = 0;

@@ -1,6 +1,7 @@
 // Certificates and keys into memory.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -25,7 +26,7 @@ std::string read_source(std::string_view source, std::string& text) {
 }
 
 struct Passwords {
-  std::vector<std::string> lines;
+  const std::vector<std::string>& lines;
   std::size_t next = 0;
 };
 
@@ -36,20 +37,6 @@ int give_password(char* into, int size, int, void* context) {
   const int length = std::min(size, static_cast<int>(line.size()));
   std::memcpy(into, line.data(), static_cast<std::size_t>(length));
   return length;
-}
-
-std::string read_passwords(std::string_view path, Passwords& into) {
-  std::string text;
-  if (std::string reason = read_small_file(path, text); !reason.empty())
-    return fmt::format("its password file \"{}\": {}", path, reason);
-  for (std::string_view rest = text; !rest.empty();) {
-    std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!line.empty()) into.lines.emplace_back(line);
-  }
-  forget_text(text);
-  return {};
 }
 
 BioPtr open_text(const std::string& text) {
@@ -75,6 +62,65 @@ std::string load_chain(std::string_view source, Credential& into) {
   return {};
 }
 
+std::string credential_key(std::string_view source, std::string_view key_source,
+                           std::string_view password_file) {
+  return fmt::format("{}\n{}\n{}", source, key_source, password_file);
+}
+
+std::unique_ptr<Credential> make_credential(std::string_view source, std::string_view key_source,
+                                            std::string_view password_file) {
+  auto out = std::make_unique<Credential>();
+  out->source = source;
+  out->key_source = key_source;
+  out->password_file = password_file;
+  for (std::string_view path : {source, key_source, password_file})
+    if (!path.empty() && is_plain_path(path)) out->files.add(path);
+  return out;
+}
+
+bool is_slow(EVP_PKEY* key) {
+  constexpr int kQuickBits = 2048;
+  return EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA && EVP_PKEY_get_bits(key) > kQuickBits;
+}
+
+PasswordFiles::~PasswordFiles() {
+  for (auto& [path, lines] : known_)
+    for (std::string& line : lines) forget_text(line);
+}
+
+std::string PasswordFiles::read(const std::string& path, const std::vector<std::string>*& lines) {
+  const auto [place, is_new] = known_.try_emplace(path);
+  lines = &place->second;
+  if (!is_new || path.empty()) return {};
+  std::string text;
+  if (std::string reason = read_small_file(path, text, true); !reason.empty())
+    return fmt::format("its password file \"{}\": {}", path, reason);
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (!line.empty()) place->second.emplace_back(line);
+  }
+  forget_text(text);
+  return {};
+}
+
+std::string_view shown_source(std::string_view source) {
+  return source.starts_with(kData) ? std::string_view("data:…") : source;
+}
+
+void load_credential(Credential& credential, PasswordFiles& passwords) {
+  credential.files.note();
+  credential.key_reason.clear();
+  credential.reason = load_chain(credential.source, credential);
+  if (credential.reason.empty()) {
+    credential.key_reason = load_key(credential, passwords);
+  } else if (is_plain_path(credential.key_source)) {
+    credential.key_reason = check_pem_file(credential.key_source, PemKind::kPrivateKey);
+  }
+  credential.slow = credential.key != nullptr && is_slow(credential.key.get());
+}
+
 // As nginx reads them: 48 bytes are name, AES-128 key and HMAC key; 80 are name, HMAC key and
 // AES-256 key.
 std::string load_ticket_key(std::string_view path, NamedTicketKey& into) {
@@ -98,23 +144,23 @@ std::string load_ticket_key(std::string_view path, NamedTicketKey& into) {
   return reason;
 }
 
-std::string load_key(std::string_view source, std::string_view password_file, Credential& into) {
+std::string load_key(Credential& into, PasswordFiles& password_files) {
   std::string text;
-  std::string reason = read_source(source, text);
+  std::string reason = read_source(into.key_source, text);
   if (reason.empty()) reason = check_pem(text, PemKind::kPrivateKey);
   if (!reason.empty()) {
     forget_text(text);
     return reason;
   }
-  Passwords passwords;
-  if (!password_file.empty()) reason = read_passwords(password_file, passwords);
+  const std::vector<std::string>* lines = nullptr;
+  reason = password_files.read(into.password_file, lines);
+  Passwords passwords{*lines};
   do {
     const BioPtr bio = open_text(text);
     into.key.reset(PEM_read_bio_PrivateKey(bio.get(), nullptr, give_password, &passwords));
     ++passwords.next;
-  } while (into.key == nullptr && passwords.next < passwords.lines.size());
+  } while (into.key == nullptr && passwords.next < lines->size());
   forget_text(text);
-  for (std::string& line : passwords.lines) forget_text(line);
   if (into.key == nullptr) {
     if (!reason.empty()) return reason;
     return "PEM_read_bio_PrivateKey() failed: " + take_error();

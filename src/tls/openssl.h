@@ -3,6 +3,7 @@
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/ocsp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -23,6 +24,7 @@ using BioPtr = std::unique_ptr<BIO, Freed<BIO_free_all>>;
 using CertificatePtr = std::unique_ptr<X509, Freed<X509_free>>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 using ContextPtr = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
+using OcspPtr = std::unique_ptr<OCSP_RESPONSE, Freed<OCSP_RESPONSE_free>>;
 using SslPtr = std::unique_ptr<SSL, Freed<SSL_free>>;
 using ConfPtr = std::unique_ptr<SSL_CONF_CTX, Freed<SSL_CONF_CTX_free>>;
 

@@ -2,12 +2,14 @@
 // belong to the certificate?) is not asked here.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "corehttpd/tls/settings.h"
 #include "tls/small_file.h"
@@ -92,33 +94,70 @@ std::string check_pem(std::string_view text, PemKind kind) {
                                       : "it holds no certificate in PEM";
 }
 
-std::string read_small_file(std::string_view path, std::string& text) {
-  const std::string name(path);
-  const int fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return describe_errno("open()");
-  std::string reason;
-  struct stat about {};
-  if (::fstat(fd, &about) != 0) {
-    reason = describe_errno("fstat()");
-  } else if (!S_ISREG(about.st_mode)) {
-    reason = "it is not a regular file";
-  } else if (static_cast<std::size_t>(about.st_size) > kFileBytesMax) {
-    reason = "it is too large";
+namespace {
+
+// What comes until the last writer has gone; there may be none yet.
+std::string read_fifo(int fd, std::string& text) {
+  timespec begin{};
+  ::clock_gettime(CLOCK_MONOTONIC, &begin);
+  text.reserve(kFileBytesMax);
+  for (;;) {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    const auto passed = static_cast<int>((now.tv_sec - begin.tv_sec) * 1000 +
+                                         (now.tv_nsec - begin.tv_nsec) / 1'000'000);
+    pollfd polled{fd, POLLIN, 0};
+    if (passed >= kFifoPatienceMs) return "nobody has written to it";
+    if (::poll(&polled, 1, kFifoPatienceMs - passed) <= 0) continue;
+    char buffer[512];
+    const ssize_t got = ::read(fd, buffer, sizeof(buffer));
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) return describe_errno("read()");
+    if (got == 0) return {};
+    if (text.size() + static_cast<std::size_t>(got) > kFileBytesMax) return "it is too large";
+    text.append(buffer, static_cast<std::size_t>(got));
+    ::explicit_bzero(buffer, sizeof(buffer));
   }
+}
+
+std::string read_regular(int fd, std::size_t bytes, std::string& text) {
   // At once: a string that grows leaves copies of the key behind.
-  text.clear();
-  text.reserve(static_cast<std::size_t>(std::max<off_t>(about.st_size, 0)) + 1);
-  char buffer[16 * 1024];
-  while (reason.empty() && text.size() < text.capacity()) {
-    const ssize_t got = ::read(fd, buffer, std::min(sizeof(buffer), text.capacity() - text.size()));
+  text.reserve(bytes + 1);
+  char buffer[4096];
+  std::string reason;
+  while (text.size() <= kFileBytesMax) {
+    const ssize_t got = ::read(fd, buffer, sizeof(buffer));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) reason = describe_errno("read()");
     if (got <= 0) break;
     text.append(buffer, static_cast<std::size_t>(got));
   }
-  ::close(fd);
   // Keys do not stay in freed memory.
   ::explicit_bzero(buffer, sizeof(buffer));
+  return reason;
+}
+
+}  // namespace
+
+std::string read_small_file(std::string_view path, std::string& text, bool fifo) {
+  const std::string name(path);
+  const int fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return describe_errno("open()");
+  text.clear();
+  std::string reason;
+  struct stat about {};
+  if (::fstat(fd, &about) != 0) {
+    reason = describe_errno("fstat()");
+  } else if (fifo && S_ISFIFO(about.st_mode)) {
+    reason = read_fifo(fd, text);
+  } else if (!S_ISREG(about.st_mode)) {
+    reason = "it is not a regular file";
+  } else if (static_cast<std::size_t>(about.st_size) > kFileBytesMax) {
+    reason = "it is too large";
+  } else {
+    reason = read_regular(fd, static_cast<std::size_t>(about.st_size), text);
+  }
+  ::close(fd);
   return reason;
 }
 

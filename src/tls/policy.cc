@@ -22,7 +22,8 @@ ContextPtr make_context() {
   SSL_CTX_set_mode(context.get(), kModes);
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
-  // None is asked for; what a client sends all the same is skipped, up to the library's limit.
+  // Where a site takes early data its connections say so themselves; of others it is skipped, up to
+  // the library's limit.
   SSL_CTX_set_max_early_data(context.get(), 0);
   return context;
 }
@@ -70,7 +71,9 @@ std::string use_dhparam(const Settings& settings, SSL_CTX* context) {
 }
 
 int give_stapling(SSL* ssl, void* argument) {
-  const auto& answer = static_cast<const Policy*>(argument)->stapling;
+  auto& policy = *static_cast<Policy*>(argument);
+  const std::scoped_lock lock(policy.stapling_mutex);
+  const std::string& answer = policy.stapling;
   auto* copy = static_cast<unsigned char*>(OPENSSL_memdup(answer.data(), answer.size()));
   if (copy == nullptr) return SSL_TLSEXT_ERR_NOACK;
   SSL_set_tlsext_status_ocsp_resp(ssl, copy, static_cast<long>(answer.size()));
@@ -79,11 +82,9 @@ int give_stapling(SSL* ssl, void* argument) {
 
 std::string use_stapling(const Settings& settings, Policy& policy) {
   if (settings.stapling_file == nullptr) return {};
-  if (std::string reason = read_small_file(settings.stapling_file->path, policy.stapling);
-      !reason.empty()) {
-    return fmt::format("cannot load ssl_stapling_file \"{}\": {}", settings.stapling_file->path,
-                       reason);
-  }
+  policy.stapling_source = settings.stapling_file->path;
+  policy.files.add(policy.stapling_source);
+  if (std::string reason = load_stapling(policy); !reason.empty()) return reason;
   SSL_CTX_set_tlsext_status_cb(policy.context.get(), give_stapling);
   SSL_CTX_set_tlsext_status_arg(policy.context.get(), &policy);
   return {};
@@ -132,6 +133,9 @@ std::string use_values(const Settings& settings, Policy& policy) {
   // Of this context the library asks whether clients are given an identifier.
   if (settings.session_cache == SessionCacheKind::kShared)
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_SERVER | SSL_SESS_CACHE_NO_INTERNAL);
+  // The library's own defence keeps each session in one process, to be used once; ours is the
+  // store's guard.
+  if (settings.early_data) SSL_CTX_set_options(context, SSL_OP_NO_ANTI_REPLAY);
   if (!settings.session_tickets) SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
   if (settings.verify != VerifyClient::kOff) {
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, accept_any);
@@ -141,6 +145,22 @@ std::string use_values(const Settings& settings, Policy& policy) {
 }
 
 }  // namespace
+
+std::string load_stapling(Policy& policy) {
+  policy.files.note();
+  std::string answer;
+  std::string reason = read_small_file(policy.stapling_source, answer);
+  if (reason.empty()) {
+    const auto* begin = reinterpret_cast<const unsigned char*>(answer.data());
+    const OcspPtr parsed(d2i_OCSP_RESPONSE(nullptr, &begin, static_cast<long>(answer.size())));
+    if (parsed == nullptr) reason = "d2i_OCSP_RESPONSE() failed: " + take_error();
+  }
+  if (!reason.empty()) {
+    return fmt::format("cannot load ssl_stapling_file \"{}\": {}", policy.stapling_source, reason);
+  }
+  policy.stapling = std::move(answer);
+  return {};
+}
 
 ContextPtr make_base_context(bool caches) {
   ContextPtr context = make_context();
@@ -166,6 +186,15 @@ std::string make_policy(const Settings& settings, Policy& policy, bool& bad_file
   if (std::string reason = use_authorities(settings, context); !reason.empty()) return reason;
   if (std::string reason = use_dhparam(settings, context); !reason.empty()) return reason;
   return use_stapling(settings, policy);
+}
+
+bool command_names_file(std::string_view name) {
+  const ConfPtr conf(SSL_CONF_CTX_new());
+  if (conf == nullptr) return false;
+  SSL_CONF_CTX_set_flags(conf.get(), SSL_CONF_FLAG_FILE | SSL_CONF_FLAG_SERVER |
+                                         SSL_CONF_FLAG_CERTIFICATE | SSL_CONF_FLAG_SHOW_ERRORS);
+  const int kind = SSL_CONF_cmd_value_type(conf.get(), std::string(name).c_str());
+  return kind == SSL_CONF_TYPE_FILE || kind == SSL_CONF_TYPE_DIR;
 }
 
 bool check_command(const conf::Setting& setting, const ConfCommand& command) {

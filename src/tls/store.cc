@@ -8,17 +8,12 @@
 
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/tls/tickets.h"
+#include "tls/path_pattern.h"
 #include "tls/policy.h"
 #include "tls/small_file.h"
 #include "tls/store_builder.h"
 
 namespace corehttpd::tls {
-
-struct Store::Data {
-  ContextPtr base;
-  std::map<std::string, std::unique_ptr<Policy>> policies;
-  std::map<std::string, std::unique_ptr<Credential>> credentials;
-};
 
 Store::Store() : data_(std::make_unique<Data>()) {}
 Store::~Store() = default;
@@ -44,6 +39,15 @@ void Store::use(const std::string& zone, SessionCache& cache) {
   }
 }
 
+const Credential* Store::find(const CredentialPattern& pattern, std::string_view name) const {
+  if (!is_safe_name(name)) return nullptr;
+  const auto found =
+      data_->credentials.find(credential_key(expand_pattern(pattern.certificate, name),
+                                             expand_pattern(pattern.key, name), pattern.passwords));
+  return found == data_->credentials.end() || !found->second->usable() ? nullptr
+                                                                       : found->second.get();
+}
+
 ssl_ctx_st* Store::base() const { return data_->base.get(); }
 
 namespace {
@@ -59,15 +63,11 @@ std::string policy_key(const Settings& s) {
                                 static_cast<int>(s.verify), s.verify_depth, path_of(s.client_ca),
                                 path_of(s.trusted), path_of(s.crl), path_of(s.stapling_file));
   key += s.session_tickets ? "\nt" : "\n";
+  key += s.early_data ? "e" : "";
   key += s.session_cache == SessionCacheKind::kShared ? "s" : "";
   for (const ConfCommand* one = s.commands; one != nullptr; one = one->next)
     key += fmt::format("\n{}\n{}", one->name, one->value);
   return key;
-}
-
-bool is_slow(EVP_PKEY* key) {
-  constexpr int kQuickBits = 2048;
-  return EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA && EVP_PKEY_get_bits(key) > kQuickBits;
 }
 
 }  // namespace
@@ -81,6 +81,7 @@ class StoreBuilder {
       if (site.tls_at.line != 0) add(site);
     }
     if (!store_.sites_.empty()) store_.data_->base = make_base_context(!store_.zones_.empty());
+    store_.judge_sites();
     passed_.clear();
   }
 
@@ -106,6 +107,8 @@ class StoreBuilder {
     covered_.insert(site.addresses.begin(), site.addresses.end());
     SitePolicy& made = store_.sites_[&settings];
     made.settings = &settings;
+    made.site = &site;
+    store_.early_data_ |= settings.early_data;
     use_policy(site, settings, made);
     const NamedFile* key = settings.keys;
     for (const NamedFile* one = settings.certificates; one != nullptr; one = one->next) {
@@ -127,8 +130,9 @@ class StoreBuilder {
     for (const NamedFile* one = settings.ticket_keys; one != nullptr; one = one->next) {
       const std::string reason = load_ticket_key(one->path, made.ticket_keys.emplace_back());
       if (reason.empty()) continue;
+      made.faulty = true;
       degrade(site, one->at, fmt::format("cannot load ticket key \"{}\": {}", one->path, reason),
-              one->width, made);
+              one->width);
     }
   }
 
@@ -157,43 +161,71 @@ class StoreBuilder {
       policies.emplace(key, std::move(policy));
       if (!reason.empty() && !bad_file) return error(site.tls_at, reason, {}, site.tls_width);
     }
-    if (!reason.empty()) degrade(site, site.tls_at, reason, site.tls_width, made);
+    if (reason.empty()) return;
+    made.faulty = true;
+    degrade(site, site.tls_at, reason, site.tls_width);
   }
 
   // Sites share files; each pair is read once.
   void use_credential(const conf::Site& site, const Settings& settings, const NamedFile& file,
                       const NamedFile& key, SitePolicy& made) {
-    const std::string name =
-        fmt::format("{}\n{}\n{}", file.path, key.path, path_of(settings.passwords));
-    auto& known = store_.data_->credentials[name];
-    auto& reason = passed_["c" + name];
-    auto& key_reason = passed_["k" + name];
+    if (is_pattern(file.path) || is_pattern(key.path))
+      return use_pattern(site, settings, file, key, made);
+    const std::string_view passwords = path_of(settings.passwords);
+    auto& known = store_.data_->credentials[credential_key(file.path, key.path, passwords)];
     if (known == nullptr) {
-      known = std::make_unique<Credential>();
-      reason = load_chain(file.path, *known);
-      if (reason.empty()) {
-        key_reason = load_key(key.path, path_of(settings.passwords), *known);
-      } else if (is_plain_path(key.path)) {
-        key_reason = check_pem_file(key.path, PemKind::kPrivateKey);
-      }
+      known = make_credential(file.path, key.path, passwords);
+      load_credential(*known, passwords_);
     }
-    if (!reason.empty()) {
-      degrade(site, file.at, fmt::format("cannot load certificate \"{}\": {}", shown(file), reason),
-              file.width, made);
-    }
-    if (!key_reason.empty()) {
-      degrade(site, key.at,
-              fmt::format("cannot load certificate key \"{}\": {}", shown(key), key_reason),
-              key.width, made);
-    }
-    if (!reason.empty() || !key_reason.empty()) return;
     made.credentials.push_back(known.get());
-    made.slow_key |= is_slow(known->key.get());
+    if (!known->reason.empty()) {
+      degrade(
+          site, file.at,
+          fmt::format("cannot load certificate \"{}\": {}", shown_source(file.path), known->reason),
+          file.width);
+    }
+    if (!known->key_reason.empty()) {
+      degrade(site, key.at,
+              fmt::format("cannot load certificate key \"{}\": {}", shown_source(key.path),
+                          known->key_reason),
+              key.width);
+    }
   }
 
-  // A certificate's or key's own text is not shown.
-  static std::string_view shown(const NamedFile& file) {
-    return file.path.starts_with("data:") ? std::string_view("data:…") : file.path;
+  // What is there now is read now; a file that is no good is told of, and is out by itself.
+  void use_pattern(const conf::Site& site, const Settings& settings, const NamedFile& file,
+                   const NamedFile& key, SitePolicy& made) {
+    for (const NamedFile* one : {&file, &key}) {
+      const std::string problem = check_pattern(one->path);
+      if (problem.empty()) continue;
+      made.faulty = true;
+      return degrade(site, one->at,
+                     fmt::format("cannot load certificate \"{}\": {}", one->path, problem),
+                     one->width);
+    }
+    const std::string passwords(path_of(settings.passwords));
+    auto& pattern = store_.data_->patterns[credential_key(file.path, key.path, passwords)];
+    if (pattern == nullptr) {
+      pattern = std::make_unique<CredentialPattern>(
+          CredentialPattern{std::string(file.path), std::string(key.path), passwords});
+      store_.look_for_names();
+      for (const std::string& name : list_names(pattern->path())) {
+        const auto& known = store_.data_->credentials[credential_key(
+            expand_pattern(file.path, name), expand_pattern(key.path, name), passwords)];
+        if (known == nullptr) continue;  // It has come just now.
+        Credential& one = *known;
+        load_credential(one, passwords_);
+        if (one.usable()) continue;
+        const bool chain = !one.reason.empty();
+        compiler_.diagnostics().add(
+            conf::Severity::kWarning, chain ? file.at : key.at,
+            fmt::format("cannot load certificate{} \"{}\": {}", chain ? "" : " key",
+                        chain ? one.source : one.key_source, chain ? one.reason : one.key_reason),
+            "handshakes for this name are refused until it is mended",
+            chain ? file.width : key.width);
+      }
+    }
+    made.patterns.push_back(pattern.get());
   }
 
   // The same certificates and the same demands on clients; other sites' sessions are not resumed,
@@ -217,8 +249,7 @@ class StoreBuilder {
   }
 
   void degrade(const conf::Site& site, const conf::Position& at, const std::string& reason,
-               std::size_t width, SitePolicy& made) {
-    made.broken = true;
+               std::size_t width) {
     compiler_.degrade_site(*site.scope, conf::SiteFault::Kind::kCertificate, at, reason, width);
   }
 
@@ -229,6 +260,7 @@ class StoreBuilder {
 
   conf::Compiler& compiler_;
   Store& store_;
+  PasswordFiles passwords_;
   std::unordered_map<std::string, std::string> passed_;  // What failed of what was loaded.
   std::unordered_set<std::string_view> covered_;         // Addresses of sites with certificates.
 };

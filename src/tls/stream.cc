@@ -36,6 +36,7 @@ Stream::Stream(int fd, io::Loop& loop, const Store& store, HandshakeOwner& owner
   CORE_CHECK(bio != nullptr);
   SSL_set_bio(ssl_, bio, bio);
   SSL_set_accept_state(ssl_);
+  if (store.early_data() && store.replay_guard() != nullptr) early_ = Early::kTrying;
 }
 
 Stream::~Stream() {
@@ -78,8 +79,12 @@ void Stream::on_received(std::span<const std::byte> data) {
       return;
     case State::kOpen:
       input_ = data;
-      decrypt();
-      flush();
+      if (finishing()) {
+        finish_early();
+      } else {
+        decrypt();
+        flush();
+      }
       break;
     case State::kFailed:
       return;
@@ -118,7 +123,8 @@ void Stream::decrypt() {
   static thread_local std::array<std::byte, SSL3_RT_MAX_PLAIN_LENGTH> plain;
   while (state_ == State::kOpen && !closing_ && user_ != nullptr) {
     // One that demands new keys again and again, and reads nothing of what that leads to.
-    if (output_.bytes() > kOutputMax) return fail_input();
+    if (output_.bytes() > kOutputMax) return fail_input("SSL_read()");
+    if (early_ != Early::kNone && !read_early(plain)) return;
     std::size_t count = 0;
     ERR_clear_error();
     const int result = SSL_read_ex(ssl_, plain.data(), plain.size(), &count);
@@ -132,14 +138,15 @@ void Stream::decrypt() {
       case SSL_ERROR_ZERO_RETURN:
         return end_input(0);
       default:
-        return fail_input();
+        return fail_input("SSL_read()");
     }
   }
 }
 
 // The library has queued an alert that says what was wrong.
-void Stream::fail_input() {
-  ERR_clear_error();
+void Stream::fail_input(const char* call) {
+  problem_ = std::make_unique<std::string>(
+      std::string(call) + " failed (SSL: " + take_error("too much to answer") + ")");
   state_ = State::kFailed;
   if (!send_.pending()) send_now();
   end_input(EPROTO);
@@ -149,6 +156,7 @@ void Stream::end_input(int errno_value) {
   if (ended_) return;
   ended_ = true;
   end_errno_ = errno_value;
+  if (finishing()) return end_finishing();
   switch (state_) {
     case State::kHello:
     case State::kHandshake:
@@ -201,6 +209,7 @@ void Stream::on_turn() {
   if (operation_ != nullptr && !send_.pending() && (cancelled_ || send_error_ != 0)) {
     complete(*std::exchange(operation_, nullptr), cancelled_ ? -ECANCELED : -send_error_);
   }
+  if (finishing()) return finish_early();
   if (closing_ || user_ == nullptr) return tell_idle();
   deliver_parked(*user_);
   if (user_->armed()) {
@@ -219,6 +228,12 @@ void Stream::tell_idle() {
 }
 
 bool Stream::close(TurnTask& done) {
+  if (!closing_ && early() && state_ == State::kOpen && !ended_ && send_error_ == 0)
+    begin_finishing();
+  if (finishing()) {
+    when_closed_ = &done;
+    return false;
+  }
   if (!std::exchange(closing_, true) && !send_.pending() && send_error_ == 0) {
     say_goodbye();
     send_now();

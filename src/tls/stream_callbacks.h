@@ -15,6 +15,7 @@ struct StreamCallbacks {
   static int choose_protocol(SSL* ssl, const unsigned char** out, unsigned char* out_length,
                              const unsigned char* in, unsigned in_length, void*);
   static int on_certificate(SSL* ssl, void*);
+  static int allow_early_data(SSL* ssl, void*);
   static int new_session(SSL* ssl, SSL_SESSION* session);
   static SSL_SESSION* find_session(SSL* ssl, const unsigned char* id, int length, int* copy);
   static int ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,

@@ -1,5 +1,7 @@
 // A stream's handshake: the client's hello chooses the site, slow keys sign in Offload.
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "corehttpd/base/text.h"
 #include "corehttpd/tls/stream.h"
@@ -11,6 +13,10 @@ namespace corehttpd::tls {
 namespace {
 
 constexpr std::size_t kNameMax = 255;
+// As nginx has it.
+constexpr std::uint32_t kEarlyDataMax = 16'384;
+// A step's result.
+constexpr int kEarlyData = 2;
 
 // The host name of the extension server_name (RFC 6066 §3) in lower case without a trailing dot.
 // False: what was sent is no list of names.
@@ -43,37 +49,141 @@ void Stream::begin_plain() {
 
 void Stream::shake_hands() {
   if (ssl_ == nullptr) return fail_handshake("SSL_new() failed", false);
-  if (policy_ != nullptr && policy_->slow_key) return offload();
-  ERR_clear_error();
-  const int result = SSL_do_handshake(ssl_);
-  const int error = result == 1 ? SSL_ERROR_NONE : SSL_get_error(ssl_, result);
-  judge_handshake(result, error, error == SSL_ERROR_SSL ? take_error() : std::string());
+  if (slow_key_) return offload();
+  static thread_local std::array<std::byte, SSL3_RT_MAX_PLAIN_LENGTH> early;
+  Step made = step(early);
+  if (made.result == kEarlyData) return begin_early(std::span(early).first(made.bytes));
+  judge_handshake(std::move(made));
 }
 
-void Stream::judge_handshake(int result, int error, std::string reason) {
-  if (result == 1) return finish_handshake();
-  switch (error) {
+// In the loop or in a thread.
+Stream::Step Stream::step(std::span<std::byte> early) {
+  Step out;
+  ERR_clear_error();
+  if (early_ == Early::kTrying) {
+    switch (SSL_read_early_data(ssl_, early.data(), early.size(), &out.bytes)) {
+      case SSL_READ_EARLY_DATA_SUCCESS:
+        out.result = kEarlyData;
+        return out;
+      case SSL_READ_EARLY_DATA_FINISH:
+        early_ = Early::kNone;
+        out.result = SSL_do_handshake(ssl_);
+        break;
+      default:
+        break;
+    }
+  } else {
+    out.result = SSL_do_handshake(ssl_);
+  }
+  if (out.result == 1) return out;
+  out.error = SSL_get_error(ssl_, out.result);
+  out.result = 0;
+  if (out.error == SSL_ERROR_SSL) out.reason = take_error();
+  return out;
+}
+
+void Stream::judge_handshake(Step made) {
+  if (made.result == 1) return finish_handshake();
+  switch (made.error) {
     case SSL_ERROR_WANT_CLIENT_HELLO_CB:
       return offload();
     case SSL_ERROR_WANT_READ:
       return flush();
     case SSL_ERROR_SSL:
-      return fail_handshake("SSL_do_handshake() failed (SSL: " + reason + ")", true);
+      if (unnamed_)
+        return fail_handshake("no certificate is for server name \"" + server_name_ + "\"", true);
+      return fail_handshake("SSL_do_handshake() failed (SSL: " + made.reason + ")", true);
     default:
       return fail_handshake("SSL_do_handshake() failed", false);
   }
 }
 
-void Stream::finish_handshake() {
+void Stream::open() {
   state_ = State::kOpen;
   const unsigned char* name = nullptr;
   unsigned length = 0;
   SSL_get0_alpn_selected(ssl_, &name, &length);
   if (length != 0) alpn_ = length == 2 ? "h2" : "http/1.1";
   std::exchange(owner_, nullptr)->on_handshake_done();
+}
+
+void Stream::finish_handshake() {
+  open();
   // A first request that came along is served, and its response leaves with the tickets.
   decrypt();
   flush();
+}
+
+// The protocol begins before the handshake's end; our answers go to whom the ticket was given.
+void Stream::begin_early(std::span<const std::byte> data) {
+  early_ = Early::kReading;
+  open();
+  // Whoever takes a connection over begins to receive.
+  if (user_ == nullptr) return fail_input("SSL_read_early_data()");
+  deliver(*user_, data);
+  decrypt();
+  flush();
+}
+
+// What there is of early data and of the handshake's end. True when that is done and what follows
+// is ordinary.
+bool Stream::read_early(std::span<std::byte> plain) {
+  int result = 0;
+  while (early_ == Early::kReading) {
+    std::size_t count = 0;
+    ERR_clear_error();
+    const int early = SSL_read_early_data(ssl_, plain.data(), plain.size(), &count);
+    if (early == SSL_READ_EARLY_DATA_FINISH) {
+      early_ = Early::kConfirming;
+    } else if (early == SSL_READ_EARLY_DATA_SUCCESS) {
+      if (user_ != nullptr) deliver(*user_, plain.first(count));
+      if ((closing_ && !finishing()) || state_ != State::kOpen) return false;
+    } else {
+      break;
+    }
+  }
+  if (early_ == Early::kConfirming) {
+    ERR_clear_error();
+    result = SSL_do_handshake(ssl_);
+  }
+  if (result == 1) {
+    early_ = Early::kNone;
+    if (std::exchange(shutdown_waits_, false)) shut_down_sending();
+    return true;
+  }
+  if (SSL_get_error(ssl_, result) != SSL_ERROR_WANT_READ)
+    fail_input(early_ == Early::kReading ? "SSL_read_early_data()" : "SSL_do_handshake()");
+  return false;
+}
+
+void Stream::begin_finishing() {
+  // The client's answer to our part of the handshake takes a round trip.
+  constexpr Milliseconds kPatience = 1000;
+  closing_ = true;
+  user_ = nullptr;
+  finishing_ = std::make_unique<Finishing>(*this);
+  loop_.schedule(*finishing_, kPatience);
+  loop_.receive(fd_, receive_);
+  loop_.turn().post(turn_);
+}
+
+void Stream::finish_early() {
+  static thread_local std::array<std::byte, SSL3_RT_MAX_PLAIN_LENGTH> plain;
+  if (read_early(plain)) end_finishing();
+}
+
+void Stream::end_finishing() {
+  if (!finishing()) return;
+  finishing_->on = false;
+  loop_.cancel(*finishing_);
+  if (early_ == Early::kNone && send_error_ == 0 && !send_.pending()) {
+    say_goodbye();
+    send_now();
+  }
+  stop_asked_ = true;
+  if (send_.pending()) loop_.cancel(send_);
+  if (!receive_.idle()) loop_.receive_stop(receive_);
+  tell_idle();
 }
 
 void Stream::fail_handshake(std::string text, bool client) {
@@ -95,10 +205,8 @@ void Stream::offload() {
 }
 
 void Stream::HandshakeTask::run() noexcept {
-  ERR_clear_error();
-  result = SSL_do_handshake(stream.ssl_);
-  error = result == 1 ? SSL_ERROR_NONE : SSL_get_error(stream.ssl_, result);
-  reason = error == SSL_ERROR_SSL ? take_error() : std::string();
+  // Early data is not taken here, see apply().
+  step = stream.step({});
 }
 
 void Stream::HandshakeTask::done() { stream.on_offload_done(); }
@@ -110,9 +218,9 @@ void Stream::on_offload_done() {
   held_.insert(held_.end(), later_.begin(), later_.end());
   later_ = {};
   if (closing_) return tell_idle();
-  const bool waits = task_->result != 1 && task_->error == SSL_ERROR_WANT_READ;
+  const bool waits = task_->step.result != 1 && task_->step.error == SSL_ERROR_WANT_READ;
   if (waits && ended_) return fail_handshake("peer closed connection in SSL handshake", true);
-  judge_handshake(task_->result, task_->error, std::move(task_->reason));
+  judge_handshake(std::move(task_->step));
   if (waits && state_ == State::kHandshake && held_used_ < held_.size()) offload();
   if (state_ == State::kOpen) tell_end();
 }
@@ -133,14 +241,19 @@ int Stream::on_client_hello(int* alert) {
   }
   http2_ = choice.http2;
   policy_ = choice.policy;
-  apply(*policy_);
+  if (!apply(*policy_)) {
+    unnamed_ = true;
+    *alert = SSL_AD_UNRECOGNIZED_NAME;
+    return SSL_CLIENT_HELLO_ERROR;
+  }
   // The library asks to be called again, which a thread will do.
-  return policy_->slow_key ? SSL_CLIENT_HELLO_RETRY : SSL_CLIENT_HELLO_SUCCESS;
+  return slow_key_ ? SSL_CLIENT_HELLO_RETRY : SSL_CLIENT_HELLO_SUCCESS;
 }
 
 // The context's certificates and ciphers count from here on; what a connection has copied from its
 // first context is set anew.
-void Stream::apply(const SitePolicy& site) {
+// False: its certificates' paths have variables, and lead nowhere for the name that was sent.
+bool Stream::apply(const SitePolicy& site) {
   const Policy& policy = *site.policy;
   SSL_CTX* context = policy.context.get();
   SSL_set_SSL_CTX(ssl_, context);
@@ -155,10 +268,25 @@ void Stream::apply(const SitePolicy& site) {
   // Tickets of TLS 1.3 that nobody could redeem are not sent.
   if (!site.settings->session_tickets && site.session_cache == nullptr)
     SSL_set_num_tickets(ssl_, 0);
-  for (const Credential* one : site.credentials) {
-    SSL_use_cert_and_key(ssl_, one->certificate.get(), one->key.get(), one->chain.get(), 1);
+  bool any = site.patterns.empty();
+  const auto use = [&](const Credential& one) {
+    any = true;
+    slow_key_ |= one.slow;
+    SSL_use_cert_and_key(ssl_, one.certificate.get(), one.key.get(), one.chain.get(), 0);
+  };
+  // As in nginx the last of a kind counts, and one of ssl_conf_command, which the context has
+  // already, before all.
+  for (auto one = site.credentials.rbegin(); one != site.credentials.rend(); ++one) use(**one);
+  for (const CredentialPattern* pattern : site.patterns) {
+    if (const Credential* one = store_.find(*pattern, server_name_)) use(*one);
   }
+  // Not from whom a certificate is asked: the site may want to see it first. Resumed sessions sign
+  // nothing, but whether one is resumed shows only in the thread where slow keys would sign.
+  const bool early = site.settings->early_data && early_ == Early::kTrying && !slow_key_ &&
+                     site.settings->verify == VerifyClient::kOff;
+  if (early) SSL_set_max_early_data(ssl_, kEarlyDataMax);
   ERR_clear_error();
+  return any;
 }
 
 }  // namespace corehttpd::tls

@@ -129,7 +129,9 @@ bool Stream::write_record(const std::byte* bytes, std::size_t length) {
   ERR_clear_error();
   while (length != 0) {
     std::size_t written = 0;
-    if (SSL_write_ex(ssl_, bytes, length, &written) != 1) {
+    const int result = early_ == Early::kNone ? SSL_write_ex(ssl_, bytes, length, &written)
+                                              : SSL_write_early_data(ssl_, bytes, length, &written);
+    if (result != 1) {
       ERR_clear_error();
       return false;
     }
@@ -213,6 +215,10 @@ void Stream::send_now() {
 }
 
 void Stream::shut_down_sending() {
+  if (early()) {
+    shutdown_waits_ = true;
+    return;
+  }
   say_goodbye();
   if (!send_.pending()) send_now();
   if (output_.empty()) {

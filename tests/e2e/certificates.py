@@ -25,7 +25,7 @@ class Authority:
         openssl('req', '-x509', *KEYS['ec'], '-nodes', '-subj', f'/CN={name}', '-days', 30, '-keyout', self.key, '-out', self.pem,
                 '-addext', 'basicConstraints=critical,CA:TRUE', '-addext', 'keyUsage=critical,keyCertSign,cRLSign')
 
-    def make(self, name, names=None, kind='ec', directory=None, serial=None, password=None):
+    def make(self, name, names=None, kind='ec', directory=None, serial=None, password=None, days=20):
         """A certificate for names (the first is its subject); the pair of its files."""
         directory = Path(directory or self.directory)
         names = names or [name]
@@ -35,7 +35,7 @@ class Authority:
         extensions = directory / f'{name}.ext'
         extensions.write_text('subjectAltName=' + ','.join(f'DNS:{n}' for n in names) + '\n')
         number = ['-set_serial', serial] if serial else ['-CAcreateserial']
-        openssl('x509', '-req', '-in', request, '-CA', self.pem, '-CAkey', self.key, '-days', 20, '-extfile', extensions, '-out', pem, *number)
+        openssl('x509', '-req', '-in', request, '-CA', self.pem, '-CAkey', self.key, '-days', days, '-extfile', extensions, '-out', pem, *number)
         request.unlink()
         extensions.unlink()
         return pem, key

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import DEADLINE, Http1, Http2, free_port, wait_until
+from certificates import authority
+from harness import DEADLINE, Http1, Http2, Https1, Https2, free_port, tls_context, wait_until
 
 SITE = '''
 keepalive_requests 100000;
@@ -28,8 +29,8 @@ BIG = 3 << 20
 class Load:
     """Threads that ask without pause; failures are kept with what happened."""
 
-    def __init__(self, address, big):
-        self.address, self.big = address, big
+    def __init__(self, address, big, http1=Http1, http2=Http2):
+        self.address, self.big, self.http1, self.http2_client = address, big, http1, http2
         self.stop, self.failures, self.served = threading.Event(), [], 0
         self.lock = threading.Lock()
         work = [self.kept, self.kept, self.fresh, self.posts, self.http2, self.http2, self.http2_posts, self.downloads]
@@ -52,7 +53,7 @@ class Load:
 
     def kept(self, **request):
         """One connection until the server says that it closes; an idle one is closed only after 10 s."""
-        client = Http1(self.address)
+        client = self.http1(self.address)
         try:
             while not self.stop.is_set():
                 response = client.request('/who', **request)
@@ -66,7 +67,7 @@ class Load:
         self.kept(method='POST', body=b'x' * 20000)
 
     def fresh(self):
-        client = Http1(self.address)
+        client = self.http1(self.address)
         try:
             self.check(client.request('/who', headers=[('Connection', 'close')]), b'who')
         finally:
@@ -75,7 +76,7 @@ class Load:
     def http2(self, **request):
         """One connection until GOAWAY, which allows what was begun to end. (h2load is of no use here: at the first request that it may
         not send after GOAWAY it closes the connection, with answers that it has received unread.)"""
-        client = Http2(self.address)
+        client = self.http2_client(self.address)
         try:
             while not self.stop.is_set() and not any(
                     type(e).__name__ == 'ConnectionTerminated' for e in client.events.get(0, [])):
@@ -91,7 +92,7 @@ class Load:
         self.http2(method='POST', body=b'x' * 20000)
 
     def downloads(self):
-        client = Http1(self.address)
+        client = self.http1(self.address)
         try:
             self.check(client.request('/big.bin', headers=[('Connection', 'close')]), self.big)
         finally:
@@ -202,3 +203,38 @@ def test_crashes(loaded):
     assert not any('refused' in failure for failure in load.failures), load.failures
     assert descriptors(s.process.pid) == before
     print(f'{load.served} requests, {len(load.failures)} were with a worker that was killed')
+
+
+def test_renewals(server):
+    """Certificates and keys of 40 sites are written over again and again while TLS clients come, stay and upload."""
+    ca = authority()
+    for n in range(2):
+        ca.make(f'load{n}', ['localhost'])
+    port = free_port()
+    more = ''.join(f'server {{ listen 127.0.0.1:{port} ssl; server_name s{n}.test; ssl_certificate @DIR@/s{n}.pem; ssl_certificate_key @DIR@/s{n}.key; }}' for n in range(40))
+    site = SITE.replace('listen 127.0.0.1:%d;', f'listen 127.0.0.1:{port} ssl; ssl_certificate @DIR@/site.pem; ssl_certificate_key @DIR@/site.key;')
+    s = server(site + more, workers=2, start=False)
+
+    def put(which, name='site'):
+        for part in ('pem', 'key'):
+            (s.directory / f'{name}.{part}').write_bytes((ca.directory / f'load{which}.{part}').read_bytes())
+    for name in ['site'] + [f's{n}' for n in range(40)]:
+        put(0, name)
+    s.start()
+    big = os.urandom(BIG)
+    s.file('big.bin', big)
+    load = Load(('127.0.0.1', port), big, lambda a: Https1(a, tls_context('http/1.1')), lambda a: Https2(a, tls_context('h2')))
+    try:
+        load.more(100)
+        workers, before, memory = sorted(s.workers_pids()), descriptors(s.process.pid), resident_kib(s.process.pid)
+        for n in range(1, 21):
+            for name in [f's{n}' for n in range(40)] + ['site']:
+                put(n % 2, name)
+            wait_until(lambda: s.log().count('/site.pem" has changed and is taken up') >= n, f'renewal {n}', 60)
+            load.more(20)
+    finally:
+        load.end()
+    assert not load.failures, (len(load.failures), load.failures[:5])
+    assert sorted(s.workers_pids()) == workers and descriptors(s.process.pid) == before
+    wait_until(lambda: s.log().count('has changed and is taken up') == 20 * 41, 'the last renewals', 60)
+    print(f'{load.served} requests, none failed; master {memory} KiB, after {20 * 41} renewals {resident_kib(s.process.pid)} KiB')

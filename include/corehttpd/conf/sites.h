@@ -55,6 +55,8 @@ class Sites {
   void settle(Diagnostics& diagnostics);
   // Of each site at most one per reason, in the order in which they were reported.
   std::span<const SiteFault> faults() const { return faults_; }
+  // The faults of that kind of the site with that scope are no more.
+  void mend(const Scope& scope, SiteFault::Kind kind);
   // Sites with at least one fault.
   std::size_t degraded() const;
 

@@ -79,7 +79,9 @@ class Stream final : private io::Layer, private io::Receiver {
   void shut_down_sending();
   // True when nothing is pending: the stream may be destroyed and the descriptor be closed. Else
   // all is cancelled, and done is posted when that has become true. Says goodbye (close_notify)
-  // when that is possible without waiting.
+  // when that is possible without waiting; a connection whose requests came all as early data gets
+  // a moment for the end of its handshake, else the client's last message would meet a closed
+  // socket, and the reset take the response from it.
   bool close(TurnTask& done);
 
   // "h2", "http/1.1" or nothing.
@@ -88,9 +90,13 @@ class Stream final : private io::Layer, private io::Receiver {
   // A variable of nginx's, "ssl_cipher"; nothing when there is no such value. Text lives in arena
   // or as long as the stream. After the handshake.
   std::optional<std::string_view> fact(std::string_view name, Arena& arena) const;
+  // The handshake is not done yet: what has come may be a copy of what another has sent before.
+  bool early() const { return early_ == Early::kReading || early_ == Early::kConfirming; }
   // The client's certificate: none was shown, it is good, it is not.
   enum class ClientCertificate : std::uint8_t { kNone, kGood, kBad };
   ClientCertificate client_certificate() const;
+  // Why nothing more can be read, as nginx says it; empty: the client's bytes were in order.
+  std::string_view problem() const { return problem_ == nullptr ? std::string_view() : *problem_; }
   // Why it is bad, in the library's words.
   const char* client_certificate_problem() const;
 
@@ -102,6 +108,26 @@ class Stream final : private io::Layer, private io::Receiver {
     kPlain,      // The client speaks no TLS: waiting for the receive to stop.
     kOpen,
     kFailed,  // Nothing can be read or sent any more.
+  };
+  enum class Early : std::uint8_t {
+    kNone,        // Of this connection none is taken, or it is all over.
+    kTrying,      // Handshakes begin by asking for it.
+    kReading,     // It comes; the protocol is at work already.
+    kConfirming,  // It has ended, the handshake is being completed.
+  };
+  // What a step of the handshake led to.
+  struct Step {
+    int result = 0;  // 1: it is done. 2: early data has come.
+    int error = 0;   // Of the library, when result is 0.
+    std::string reason;
+    std::size_t bytes = 0;  // Of early data.
+  };
+  struct Finishing : io::Timer {
+    explicit Finishing(Stream& s)
+        : Timer([](io::Timer& timer) { static_cast<Finishing&>(timer).stream.end_finishing(); }),
+          stream(s) {}
+    Stream& stream;
+    bool on = true;
   };
   struct SendOperation : io::Operation {
     SendOperation(Complete complete, Stream& s) : Operation(complete), stream(s) {}
@@ -121,9 +147,7 @@ class Stream final : private io::Layer, private io::Receiver {
     void run() noexcept override;
     void done() override;
     Stream& stream;
-    int result = 0;
-    int error = 0;
-    std::string reason;
+    Step step;
     std::vector<std::byte> output;
   };
   friend struct StreamCallbacks;
@@ -138,19 +162,27 @@ class Stream final : private io::Layer, private io::Receiver {
   // stream_handshake.cc
   void begin_plain();
   void shake_hands();
-  void judge_handshake(int result, int error, std::string reason);
+  Step step(std::span<std::byte> early);
+  void judge_handshake(Step step);
+  void open();
+  void begin_early(std::span<const std::byte> data);
+  bool read_early(std::span<std::byte> plain);
+  bool finishing() const { return finishing_ != nullptr && finishing_->on; }
+  void begin_finishing();
+  void finish_early();
+  void end_finishing();
   void offload();
   void on_offload_done();
   void finish_handshake();
   void fail_handshake(std::string text, bool client);
   int on_client_hello(int* alert);
-  void apply(const SitePolicy& policy);
+  bool apply(const SitePolicy& policy);
 
   // stream.cc: input
   void decrypt();
   void end_input(int errno_value);
   void tell_end();
-  void fail_input();
+  void fail_input(const char* call);
   void keep_input();
   // stream_send.cc
   void encrypt(std::span<const iovec> data, std::size_t skip);
@@ -211,7 +243,10 @@ class Stream final : private io::Layer, private io::Receiver {
   int fd_;
   int send_error_ = 0;
   State state_ = State::kHello;
+  Early early_ = Early::kNone;
   bool http2_ = false;
+  bool unnamed_ = false;   // No certificate is for the name that was asked for.
+  bool slow_key_ = false;  // Of a certificate that was chosen: handshakes go to Offload.
   bool more_ = false;
   bool ended_ = false;  // The peer has ended its side; end_errno_ is how.
   bool end_told_ = false;
@@ -220,10 +255,13 @@ class Stream final : private io::Layer, private io::Receiver {
   bool stop_asked_ = false;
   bool goodbye_said_ = false;
   bool shutdown_due_ = false;
+  bool shutdown_waits_ = false;  // For the end of the handshake: before it nothing ends in order.
   bool cancelled_ = false;
   SendOperation send_;
   Receive receive_;
   Task turn_;
+  std::unique_ptr<std::string> problem_;  // Rare, so that it costs others no more than a pointer.
+  std::unique_ptr<Finishing> finishing_;
   std::unique_ptr<HandshakeTask> task_;  // Made when it is needed.
 };
 

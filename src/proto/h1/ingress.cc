@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "corehttpd/http/tls_info.h"
 #include "corehttpd/proto/h2.h"
+#include "proto/connection_log.h"
 #include "proto/h1/connection.h"
 
 namespace corehttpd::h1 {
@@ -57,6 +59,10 @@ void Connection::on_received(std::span<const std::byte> data) {
 
 void Connection::on_receive_error(int errno_value) {
   end_of_input_ = true;
+  if (info_.tls != nullptr && !info_.tls->problem().empty()) {
+    log_in(settings_.error_log, LogLevel::kInfo, proto::ConnectionLog(info_), 0,
+           "{} while waiting for request", info_.tls->problem());
+  }
   if (state_ == State::kHandingOver) return;
   lose(error_from_errno(errno_value, "recv()"));
 }

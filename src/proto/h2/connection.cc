@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "corehttpd/http/site.h"
+#include "corehttpd/http/tls_info.h"
 #include "corehttpd/proto/h2.h"
 #include "proto/h2/callbacks.h"
 
@@ -82,6 +83,10 @@ void Connection::on_received(std::span<const std::byte> data) {
 
 void Connection::on_receive_error(int errno_value) {
   peer_gone_ = true;
+  if (info_.tls != nullptr && !info_.tls->problem().empty()) {
+    log_in(settings_.error_log, LogLevel::kInfo, *this, 0, "{} while processing HTTP/2 connection",
+           info_.tls->problem());
+  }
   lost_ = error_from_errno(errno_value, "recv()");
   lost_.party = Party::kClient;
   post();
