@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "corehttpd/http/site.h"
@@ -17,6 +18,9 @@ namespace {
 constexpr Milliseconds kDrainNoticeMs = 1000;
 // What is read and dropped of a peer that goes on sending after our end.
 constexpr std::size_t kLingerBytesMax = 1024 * 1024;
+// A CONTINUATION frame of at least this length carries its own weight: lists have limits of their
+// own.
+constexpr std::uint32_t kSmallContinuation = 1024;
 
 }  // namespace
 
@@ -27,6 +31,8 @@ Connection::Connection(int fd, const http::ConnectionInfo& info, http::Services&
       info_(info),
       services_(services),
       settings_(services.sites.default_site(*info.endpoint).settings.get<http::CoreSettings>()),
+      h2_settings_(services.sites.default_site(*info.endpoint).settings.get<Settings>()),
+      scanner_(kPrefaceBytes),
       output_(services.blocks),
       send_([](io::Operation& operation,
                int result) { static_cast<SendOperation&>(operation).connection.on_sent(result); },
@@ -46,8 +52,8 @@ void Connection::begin(std::span<const std::byte> received) {
   // A graceful end that has begun already will not be announced again: the connection was the
   // acceptor's then, waiting for its first bytes or changing hands.
   drain_asked_ = services_.draining;
-  session_ = make_session(*this, settings_);
-  if (session_ == nullptr) {
+  session_ = make_session(*this, settings_, h2_settings_);
+  if (session_ == nullptr || !announce()) {
     close_asked_ = true;
     return post();
   }
@@ -88,10 +94,28 @@ void Connection::on_receive_error(int errno_value) {
 }
 
 void Connection::feed(std::span<const std::byte> data) {
+  std::size_t at = 0, fed = 0;
+  while (const FrameScanner::Frame* frame = scanner_.next(data, at)) {
+    // A frame is judged when what came before it has been taken in.
+    const std::size_t begin = at - std::min(at, frame->bytes);
+    if (!pass_on(data.subspan(fed, begin - fed))) return post();
+    fed = begin;
+    if (const int error = judge(*frame); error != 0) {
+      fail(error);
+      return post();
+    }
+  }
+  pass_on(data.subspan(fed));
+  post();
+}
+
+// False: the session has ended.
+bool Connection::pass_on(std::span<const std::byte> data) {
+  if (data.empty()) return true;
   const ssize_t used = nghttp2_session_mem_recv(
       session_, reinterpret_cast<const std::uint8_t*>(data.data()), data.size());
   if (used < 0) fail(static_cast<int>(used));
-  post();
+  return used >= 0;
 }
 
 bool Connection::abuse(Budget& budget, std::uint32_t tokens) {
@@ -101,7 +125,36 @@ bool Connection::abuse(Budget& budget, std::uint32_t tokens) {
   return true;
 }
 
+// The client does what the library would let pass: the connection ends.
+int Connection::violate(std::uint32_t error_code, const char* what, std::int32_t stream_id) {
+  log_in(settings_.error_log, LogLevel::kInfo, *this, 0, "client sent {}, stream {}", what,
+         stream_id);
+  violation_ = error_code;
+  return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+// Whether the stream has been and is no more. A client that has not seen our reset yet is right to
+// go on with it; the library ignores that. Nobody else is (RFC 9113 §5.1).
+bool Connection::is_late(std::int32_t stream_id) const {
+  return (stream_id & 1) != 0 && stream_id <= last_stream_id_ &&
+         nghttp2_session_get_stream_user_data(session_, stream_id) == nullptr;
+}
+
+int Connection::judge(const FrameScanner::Frame& frame) {
+  if (frame.type == NGHTTP2_DATA) {
+    if (!is_late(frame.stream_id) || now_ms() < late_until_ms_) return 0;
+    if (nghttp2_session_want_read(session_) == 0) return 0;
+    return violate(NGHTTP2_STREAM_CLOSED, "DATA frame for a closed stream", frame.stream_id);
+  }
+  if (frame.stream_id == 0 || frame.stream_id == frame.parent_id)
+    return violate(NGHTTP2_PROTOCOL_ERROR, "wrong PRIORITY frame", frame.stream_id);
+  return 0;
+}
+
 // Charges frames before they are processed: what is answered, looked at or carries nothing.
+// DATA and HEADERS with a payload cost nothing here: a body is bounded by the windows and its
+// reader, and requests are what a connection is for. WINDOW_UPDATE is given back by the DATA frames
+// that it answers.
 int Connection::on_begin_frame(const nghttp2_frame_hd& header) {
   if (header.type != NGHTTP2_CONTINUATION) headers_since_ms_ = -1;
   std::uint32_t tokens = 0;
@@ -110,6 +163,12 @@ int Connection::on_begin_frame(const nghttp2_frame_hd& header) {
       if (header.length == 0 && (header.flags & NGHTTP2_FLAG_END_STREAM) == 0) tokens = 5;
       break;
     case NGHTTP2_HEADERS:
+      if (is_late(header.stream_id)) {
+        if (now_ms() >= late_until_ms_)
+          return violate(NGHTTP2_PROTOCOL_ERROR, "HEADERS frame with a used identifier",
+                         header.stream_id);
+        tokens = 5;
+      }
       head_bytes_ = kFrameHeaderBytes + header.length;
       break;
     case NGHTTP2_RST_STREAM:  // Counted, as HEADERS are, by what they lead to.
@@ -120,9 +179,11 @@ int Connection::on_begin_frame(const nghttp2_frame_hd& header) {
     case NGHTTP2_PING:
       tokens = 4;
       break;
+    case NGHTTP2_PUSH_PROMISE:
+      return violate(NGHTTP2_PROTOCOL_ERROR, "PUSH_PROMISE frame", header.stream_id);
     case NGHTTP2_CONTINUATION:
       head_bytes_ += kFrameHeaderBytes + header.length;
-      tokens = header.length == 0 ? 250 : 1;
+      tokens = header.length == 0 ? 250 : header.length < kSmallContinuation ? 30 : 1;
       break;
     default:
       tokens = 1;
@@ -134,16 +195,32 @@ int Connection::on_begin_frame(const nghttp2_frame_hd& header) {
 int Connection::on_begin_headers(const nghttp2_frame& frame) {
   headers_since_ms_ = now_ms();
   need_tick(headers_since_ms_ + settings_.client_header_timeout);
-  if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-  Stream* stream = Stream::make(*this, frame.hd.stream_id);
+  const std::int32_t id = frame.hd.stream_id;
+  if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) {
+    header_stream_ = static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_, id));
+    return 0;
+  }
+  last_stream_id_ = id;
+  header_stream_ = nullptr;
+  if (open_streams_ >= h2_settings_.max_concurrent_streams) {
+    // Its fields are decoded, as those of the next request may refer to them.
+    nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
+    late_until_ms_ = now_ms() + kLateFramesMs;
+    return abuse(resets_, 1) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+  }
+  Stream* stream = Stream::make(*this, id);
   streams_.push_back(*stream);
-  nghttp2_session_set_stream_user_data(session_, frame.hd.stream_id, stream);
+  nghttp2_session_set_stream_user_data(session_, id, stream);
   header_stream_ = stream;
-  last_stream_id_ = frame.hd.stream_id;
   ++open_streams_;
   ++alive_streams_;
   set_active(true);
   return 0;
+}
+
+int Connection::on_huge_list() {
+  return abuse(control_, 250) ? NGHTTP2_ERR_CALLBACK_FAILURE
+                              : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 int Connection::on_frame(const nghttp2_frame& frame) {
@@ -155,11 +232,16 @@ int Connection::on_frame(const nghttp2_frame& frame) {
     case NGHTTP2_HEADERS:
       headers_since_ms_ = -1;
       if (stream == nullptr) break;
-      if (frame.headers.cat == NGHTTP2_HCAT_REQUEST) {
-        count_request();
-        stream->on_head_complete(end, head_bytes_);
-      } else if (end) {
-        stream->on_body_end();
+      if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) {
+        stream->on_trailers(end);
+        break;
+      }
+      count_request();
+      // A list that is too large was decoded for nothing.
+      if (stream->on_head_complete(end, head_bytes_, take_early_priority(frame.hd.stream_id)) ==
+              431 &&
+          abuse(control_, 10)) {
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
       }
       break;
     case NGHTTP2_DATA:
@@ -169,10 +251,26 @@ int Connection::on_frame(const nghttp2_frame& frame) {
       if (stream != nullptr && !stream->response_ended() && abuse(resets_, 1))
         return NGHTTP2_ERR_CALLBACK_FAILURE;
       break;
+    case NGHTTP2_PRIORITY_UPDATE:
+      return on_priority_update(frame);
     default:
       break;
   }
   return 0;
+}
+
+int Connection::on_priority_update(const nghttp2_frame& frame) {
+  const auto* update = static_cast<const nghttp2_ext_priority_update*>(frame.ext.payload);
+  if (update->stream_id == 0)
+    return violate(NGHTTP2_PROTOCOL_ERROR, "PRIORITY_UPDATE frame of nothing", 0);
+  if (update->stream_id > last_stream_id_)
+    early_priorities_[early_at_++ % early_priorities_.size()] = update->stream_id;
+  return 0;
+}
+
+bool Connection::take_early_priority(std::int32_t stream_id) {
+  return std::find(early_priorities_.begin(), early_priorities_.end(), stream_id) !=
+         early_priorities_.end();
 }
 
 void Connection::on_invalid_frame(const nghttp2_frame& frame) {
@@ -257,7 +355,9 @@ void Connection::lose_streams(const Error& error) {
 // The library has given up on the session; it can't frame any more, so the farewell is made here.
 void Connection::fail(int library_error) {
   std::uint32_t code = NGHTTP2_INTERNAL_ERROR;
-  if (abusive_ || library_error == NGHTTP2_ERR_FLOODED ||
+  if (violation_ != NGHTTP2_NO_ERROR) {
+    code = violation_;
+  } else if (abusive_ || library_error == NGHTTP2_ERR_FLOODED ||
       library_error == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS) {
     code = NGHTTP2_ENHANCE_YOUR_CALM;
   } else if (library_error == NGHTTP2_ERR_BAD_CLIENT_MAGIC || library_error == NGHTTP2_ERR_PROTO) {
