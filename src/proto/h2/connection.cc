@@ -21,6 +21,8 @@ constexpr std::size_t kLingerBytesMax = 1024 * 1024;
 // A CONTINUATION frame of at least this length carries its own weight: lists have limits of their
 // own.
 constexpr std::uint32_t kSmallContinuation = 1024;
+constexpr std::uint64_t kBlockSlack = 16 * 1024;
+constexpr std::uint32_t kAllTokens = 1'000'000;  // More than any budget holds.
 
 }  // namespace
 
@@ -96,10 +98,12 @@ void Connection::on_receive_error(int errno_value) {
 void Connection::feed(std::span<const std::byte> data) {
   std::size_t at = 0, fed = 0;
   while (const FrameScanner::Frame* frame = scanner_.next(data, at)) {
-    // A frame is judged when what came before it has been taken in.
-    const std::size_t begin = at - std::min(at, frame->bytes);
-    if (!pass_on(data.subspan(fed, begin - fed))) return post();
-    fed = begin;
+    // Where it matters what came before a frame that is taken in first.
+    if (frame->type == NGHTTP2_DATA || frame->type == NGHTTP2_CONTINUATION) {
+      const std::size_t begin = at - std::min(at, frame->bytes);
+      if (!pass_on(data.subspan(fed, begin - fed))) return post();
+      fed = begin;
+    }
     if (const int error = judge(*frame); error != 0) {
       fail(error);
       return post();
@@ -140,56 +144,56 @@ bool Connection::is_late(std::int32_t stream_id) const {
          nghttp2_session_get_stream_user_data(session_, stream_id) == nullptr;
 }
 
+// Looks at a frame before the library does, and charges what is answered, looked at or carries
+// nothing. Not charged: DATA with a payload, which the windows and the body's reader bound, and
+// HEADERS, which are what a connection is for. What honest clients need is far below: a browser
+// sends a handful of PRIORITY and SETTINGS, a PING a minute, a reader at most two WINDOW_UPDATE for
+// a DATA frame, which gives back four.
 int Connection::judge(const FrameScanner::Frame& frame) {
-  if (frame.type == NGHTTP2_DATA) {
-    if (!is_late(frame.stream_id) || now_ms() < late_until_ms_) return 0;
-    if (nghttp2_session_want_read(session_) == 0) return 0;
-    return violate(NGHTTP2_STREAM_CLOSED, "DATA frame for a closed stream", frame.stream_id);
-  }
-  if (frame.stream_id == 0 || frame.stream_id == frame.parent_id)
-    return violate(NGHTTP2_PROTOCOL_ERROR, "wrong PRIORITY frame", frame.stream_id);
-  return 0;
-}
-
-// Charges frames before they are processed: what is answered, looked at or carries nothing.
-// DATA and HEADERS with a payload cost nothing here: a body is bounded by the windows and its
-// reader, and requests are what a connection is for. WINDOW_UPDATE is given back by the DATA frames
-// that it answers.
-int Connection::on_begin_frame(const nghttp2_frame_hd& header) {
-  if (header.type != NGHTTP2_CONTINUATION) headers_since_ms_ = -1;
-  std::uint32_t tokens = 0;
-  switch (header.type) {
+  std::uint32_t tokens = 1;
+  switch (frame.type) {
     case NGHTTP2_DATA:
-      if (header.length == 0 && (header.flags & NGHTTP2_FLAG_END_STREAM) == 0) tokens = 5;
-      break;
-    case NGHTTP2_HEADERS:
-      if (is_late(header.stream_id)) {
-        if (now_ms() >= late_until_ms_)
-          return violate(NGHTTP2_PROTOCOL_ERROR, "HEADERS frame with a used identifier",
-                         header.stream_id);
-        tokens = 5;
+      if (is_late(frame.stream_id) && now_ms() >= late_until_ms_ &&
+          nghttp2_session_want_read(session_) != 0) {
+        return violate(NGHTTP2_STREAM_CLOSED, "DATA frame for a closed stream", frame.stream_id);
       }
-      head_bytes_ = kFrameHeaderBytes + header.length;
+      tokens = frame.length == 0 && (frame.flags & NGHTTP2_FLAG_END_STREAM) == 0 ? 5 : 0;
       break;
-    case NGHTTP2_RST_STREAM:  // Counted, as HEADERS are, by what they lead to.
+    case NGHTTP2_PRIORITY:
+      if (frame.stream_id == 0 || frame.stream_id == frame.parent_id)
+        return violate(NGHTTP2_PROTOCOL_ERROR, "wrong PRIORITY frame", frame.stream_id);
       break;
     case NGHTTP2_SETTINGS:
-      tokens = (header.flags & NGHTTP2_FLAG_ACK) != 0 ? 1 : 20;
+      tokens = (frame.flags & NGHTTP2_FLAG_ACK) != 0 ? 1 : 20;
       break;
     case NGHTTP2_PING:
       tokens = 4;
       break;
     case NGHTTP2_PUSH_PROMISE:
-      return violate(NGHTTP2_PROTOCOL_ERROR, "PUSH_PROMISE frame", header.stream_id);
+      return violate(NGHTTP2_PROTOCOL_ERROR, "PUSH_PROMISE frame", frame.stream_id);
     case NGHTTP2_CONTINUATION:
-      head_bytes_ += kFrameHeaderBytes + header.length;
-      tokens = header.length == 0 ? 250 : header.length < kSmallContinuation ? 30 : 1;
+      head_bytes_ += kFrameHeaderBytes + frame.length;
+      tokens = frame.length == 0 ? 250 : frame.length < kSmallContinuation ? 30 : 1;
+      // No list is that long, whatever it decodes to.
+      if (head_bytes_ / 4 > RequestBuilder::list_bytes_max(settings_) + kBlockSlack)
+        tokens = kAllTokens;
       break;
     default:
-      tokens = 1;
       break;
   }
   return tokens != 0 && abuse(control_, tokens) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+int Connection::on_begin_frame(const nghttp2_frame_hd& header) {
+  if (header.type != NGHTTP2_HEADERS) return 0;
+  headers_since_ms_ = -1;
+  head_bytes_ = kFrameHeaderBytes + header.length;
+  if (!is_late(header.stream_id)) return 0;
+  if (now_ms() >= late_until_ms_) {
+    return violate(NGHTTP2_PROTOCOL_ERROR, "HEADERS frame with a used identifier",
+                   header.stream_id);
+  }
+  return abuse(control_, 5) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
 int Connection::on_begin_headers(const nghttp2_frame& frame) {
@@ -358,7 +362,7 @@ void Connection::fail(int library_error) {
   if (violation_ != NGHTTP2_NO_ERROR) {
     code = violation_;
   } else if (abusive_ || library_error == NGHTTP2_ERR_FLOODED ||
-      library_error == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS) {
+             library_error == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS) {
     code = NGHTTP2_ENHANCE_YOUR_CALM;
   } else if (library_error == NGHTTP2_ERR_BAD_CLIENT_MAGIC || library_error == NGHTTP2_ERR_PROTO) {
     code = NGHTTP2_PROTOCOL_ERROR;

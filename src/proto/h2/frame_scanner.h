@@ -1,6 +1,6 @@
-// Follows the frames of what a client sends without reading their payloads, and points out those
-// that the library drops unseen although they may be wrong: DATA (of a closed stream) and PRIORITY
-// (RFC 9218's are used, but the old ones' form still counts).
+// Follows the frames of what a client sends without reading their payloads. The library drops some
+// unseen (DATA of a closed stream, PRIORITY, types that it does not know) and takes any number of
+// others; here each can be judged first.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -10,14 +10,14 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <utility>
 
 namespace corehttpd::h2 {
 
 class FrameScanner {
  public:
   struct Frame {
-    std::uint8_t type;
+    std::uint8_t type, flags;
+    std::uint32_t length;
     std::int32_t stream_id;
     std::int32_t parent_id;  // PRIORITY: what the stream depends on.
     std::size_t bytes;       // What was looked at: next() stands behind so many of the frame.
@@ -25,9 +25,9 @@ class FrameScanner {
   // skip: bytes before the first frame.
   explicit FrameScanner(std::size_t skip) : skip_(skip) {}
 
-  // The next frame of data to look at, from `at` on, which is moved behind its header; it may have
-  // begun in earlier data. nullptr: there is none, at is the end. Each byte of the connection must
-  // be shown once and in order.
+  // The next frame of data but HEADERS and RST_STREAM, which are told by what they lead to. From
+  // `at` on, which is moved behind its header; it may have begun in earlier data. nullptr: there is
+  // none, at is the end. Each byte of the connection must be shown once and in order.
   const Frame* next(std::span<const std::byte> data, std::size_t& at) {
     while (at < data.size()) {
       const std::size_t left = data.size() - at;
@@ -45,8 +45,8 @@ class FrameScanner {
       if (have_ < wanted) return nullptr;
       if (is_complete()) {
         skip_ = length() - (have_ - kHeader);
-        if (std::exchange(have_, 0) == kHeader && header_[3] != NGHTTP2_DATA) continue;
-        return &frame_;
+        have_ = 0;
+        if (frame_.type != NGHTTP2_HEADERS && frame_.type != NGHTTP2_RST_STREAM) return &frame_;
       }
     }
     return nullptr;
@@ -67,9 +67,8 @@ class FrameScanner {
   // False: four more bytes are of interest.
   bool is_complete() {
     if (have_ == kHeader && header_[3] == NGHTTP2_PRIORITY && length() == 5) return false;
-    if (have_ != kHeader || header_[3] == NGHTTP2_DATA) {
-      frame_ = {header_[3], number(5), have_ == kHeader ? 0 : number(kHeader), have_};
-    }
+    frame_ = {header_[3], header_[4], length(), number(5), have_ == kHeader ? 0 : number(kHeader),
+              have_};
     return true;
   }
 

@@ -23,9 +23,10 @@ bool Connection::output_full() const {
   return output_.bytes() >= kOutputMax || output_.segments() >= io::Loop::kVectorsMax;
 }
 
-// Sends our SETTINGS. When a client that has acknowledged a limit on streams exceeds it, the library
-// ends the connection; RFC 9113 §5.1.2 has the stream refused, on_begin_headers() does. So the library
-// knows of no limit, and the first value of its first frame is made ours. False: out of memory.
+// Sends our SETTINGS. When a client that has acknowledged a limit on streams exceeds it, the
+// library ends the connection; RFC 9113 §5.1.2 has the stream refused, on_begin_headers() does. So
+// the library knows of no limit, and the first value of its first frame is made ours. False: out of
+// memory.
 bool Connection::announce() {
   const std::uint8_t* bytes = nullptr;
   const ssize_t count = nghttp2_session_mem_send(session_, &bytes);
@@ -35,7 +36,8 @@ bool Connection::announce() {
   CORE_CHECK(static_cast<std::size_t>(count) >= kValueAt + 4 && bytes[3] == NGHTTP2_SETTINGS);
   std::copy_n(bytes, count, frame.begin());
   for (int i = 0; i < 4; ++i) {
-    frame[kValueAt + i] = static_cast<std::uint8_t>(h2_settings_.max_concurrent_streams >> (24 - 8 * i));
+    frame[kValueAt + i] =
+        static_cast<std::uint8_t>(h2_settings_.max_concurrent_streams >> (24 - 8 * i));
   }
   return output_.append_copy(std::as_bytes(std::span(frame).first(count)));
 }

@@ -73,9 +73,9 @@ void RequestBuilder::add(std::string_view name, std::string_view value) {
   list_bytes_ += name.size() + value.size() + kFieldOverheadBytes;
   ++field_count_;
   // One field may be as long as on HTTP/1.1; ":path" has a status of its own.
-  large_field_ = large_field_ || (std::max(name.size(), value.size()) >
-                                      settings_.large_header_buffers_size &&
-                                  name != ":path");
+  large_field_ =
+      large_field_ || (std::max(name.size(), value.size()) > settings_.large_header_buffers_size &&
+                       name != ":path");
   // A list that is too large is counted on but no longer stored: the block must be decoded to its
   // end for the compression state's sake.
   if (too_large()) return;

@@ -112,8 +112,8 @@ std::uint16_t Stream::on_head_complete(bool end_of_stream, std::uint64_t frame_b
 // small response must not wait for a large download.
 void Stream::set_priority() {
   const Priority said = builder_.priority();
-  const nghttp2_extpri priority = {
-      .urgency = said.urgency, .inc = !builder_.has_priority() || said.incremental ? 1 : 0};
+  const nghttp2_extpri priority = {.urgency = said.urgency,
+                                   .inc = !builder_.has_priority() || said.incremental ? 1 : 0};
   nghttp2_session_change_extpri_stream_priority(owner_.session(), id_, &priority, 0);
 }
 

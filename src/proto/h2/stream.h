@@ -144,8 +144,8 @@ class Stream final : public http::Transport,
   Milliseconds progress_ms_ = 0;  // Last time that response bytes were framed or became available.
   Milliseconds received_ms_ = 0;  // Last time that body bytes came.
   Milliseconds send_timeout_ms_ = 0;
-  Milliseconds answered_ms_ = 0;  // The response ended before the request's body.
-  Error lost_;                    // What reset() was given, or what broke the source.
+  Milliseconds answered_ms_ = 0;   // The response ended before the request's body.
+  Error lost_;                     // What reset() was given, or what broke the source.
   std::uint32_t chunk_bytes_ = 0;  // http2_chunk_size.
   proto::RatePacer pacer_;         // limit_rate.
   // Fires when more may be framed.
