@@ -46,6 +46,22 @@ class Raw:
     def headers(self, stream, fields, flags=END_HEADERS | END_STREAM):
         return self.send(frame(HEADERS, self.encoder.encode(fields), flags, stream))
 
+    def over(self):
+        """Takes in what has come, without waiting; True when the server has ended the connection."""
+        self.socket.settimeout(0)
+        try:
+            while data := self.socket.recv(65536):
+                self.buffer += data
+        except (BlockingIOError, ssl.SSLWantReadError):
+            data = None
+        except (ConnectionResetError, ssl.SSLError):
+            data = b''
+        self.socket.settimeout(20)
+        while len(self.buffer) >= 9 and len(self.buffer) >= 9 + int.from_bytes(self.buffer[:3], 'big'):
+            if self.read()[0] == GOAWAY:
+                return True
+        return data == b''
+
     def read(self):
         """The next frame; None at the end."""
         def need(count):

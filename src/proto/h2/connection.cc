@@ -21,8 +21,15 @@ constexpr std::size_t kLingerBytesMax = 1024 * 1024;
 // A CONTINUATION frame of at least this length carries its own weight: lists have limits of their
 // own.
 constexpr std::uint32_t kSmallContinuation = 1024;
+constexpr std::uint32_t kPaddingMax = 256;  // With the byte that says how much.
 constexpr std::uint64_t kBlockSlack = 16 * 1024;
 constexpr std::uint32_t kAllTokens = 1'000'000;  // More than any budget holds.
+
+// DATA without data: nothing, or what may be nothing but padding.
+bool is_idle(const FrameScanner::Frame& frame) {
+  const std::uint32_t padding = (frame.flags & NGHTTP2_FLAG_PADDED) != 0 ? kPaddingMax : 0;
+  return frame.length <= padding && (frame.flags & NGHTTP2_FLAG_END_STREAM) == 0;
+}
 
 }  // namespace
 
@@ -157,7 +164,7 @@ int Connection::judge(const FrameScanner::Frame& frame) {
           nghttp2_session_want_read(session_) != 0) {
         return violate(NGHTTP2_STREAM_CLOSED, "DATA frame for a closed stream", frame.stream_id);
       }
-      tokens = frame.length == 0 && (frame.flags & NGHTTP2_FLAG_END_STREAM) == 0 ? 5 : 0;
+      tokens = is_idle(frame) ? 5 : 0;
       break;
     case NGHTTP2_PRIORITY:
       if (frame.stream_id == 0 || frame.stream_id == frame.parent_id)
