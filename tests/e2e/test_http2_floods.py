@@ -8,7 +8,7 @@ import pytest
 from fastcgi_peer import Peer, answer
 from harness import Http2, wait_until
 from raw_http2 import (DATA, HEADERS, PRIORITY, RST, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION, PRIORITY_UPDATE, END_STREAM, END_HEADERS,
-                       ACK, PROTOCOL_ERROR, FLOW_CONTROL_ERROR, CANCEL, ENHANCE_YOUR_CALM, frame, get_fields, Raw)
+                       ACK, PROTOCOL_ERROR, FLOW_CONTROL_ERROR, STREAM_CLOSED, CANCEL, ENHANCE_YOUR_CALM, frame, get_fields, Raw)
 
 SITE = '''server { listen @SOCK@; root @DIR@/www; client_max_body_size 0; send_timeout 1; %s
   location /text { return 200 "$request_method"; } location /status { stub_status; } location /body { fastcgi_pass unix:@DIR@/origin.sock; }
@@ -237,7 +237,7 @@ def test_lists_that_are_too_large(attack):
 def test_data_without_credit(attack):
     """More than the windows of a body that nobody reads yet."""
     attack.raw.headers(1, get_fields('/slow', 'POST'), END_HEADERS)
-    attack.flood(frame(DATA, b'x' * 16384, 0, 1) * 10, (FLOW_CONTROL_ERROR,), 100)
+    attack.flood(frame(DATA, b'x' * 16384, 0, 1) * 10, (STREAM_CLOSED, FLOW_CONTROL_ERROR), 100)
     attack.over(5)
 
 

@@ -160,9 +160,11 @@ int Connection::judge(const FrameScanner::Frame& frame) {
   std::uint32_t tokens = 1;
   switch (frame.type) {
     case NGHTTP2_DATA:
-      if (is_late(frame.stream_id) && now_ms() >= late_until_ms_ &&
-          nghttp2_session_want_read(session_) != 0) {
-        return violate(NGHTTP2_STREAM_CLOSED, "DATA frame for a closed stream", frame.stream_id);
+      if (is_late(frame.stream_id) && nghttp2_session_want_read(session_) != 0) {
+        late_bytes_ += frame.length;
+        if (now_ms() >= late_until_ms_ || late_bytes_ > kLateBytesMax) {
+          return violate(NGHTTP2_STREAM_CLOSED, "DATA frame for a closed stream", frame.stream_id);
+        }
       }
       tokens = is_idle(frame) ? 5 : 0;
       break;
@@ -216,7 +218,7 @@ int Connection::on_begin_headers(const nghttp2_frame& frame) {
   if (open_streams_ >= h2_settings_.max_concurrent_streams) {
     // Its fields are decoded, as those of the next request may refer to them.
     nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
-    late_until_ms_ = now_ms() + kLateFramesMs;
+    forgive_late();
     return abuse(resets_, 1) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
   }
   Stream* stream = Stream::make(*this, id);

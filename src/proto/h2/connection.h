@@ -36,8 +36,10 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   // …and on a stream somebody reads; before that it is http2_body_preread_size.
   static constexpr std::int32_t kStreamWindow = 256 * 1024;
   static constexpr std::size_t kFrameSegmentsMax = 16;
-  // How long frames may still come for a stream that we have reset.
+  // How long, and how much, may still come for a stream that we have reset: what was under way is
+  // at most a connection's window, and as much again while the reset travels.
   static constexpr Milliseconds kLateFramesMs = 10'000;
+  static constexpr std::uint32_t kLateBytesMax = 4 * kConnectionWindow;
 
   Connection(int fd, const http::ConnectionInfo& info, http::Services& services,
              proto::ConnectionSet& set, std::unique_ptr<proto::TlsChannel> tls);
@@ -165,6 +167,10 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   bool abuse(Budget& budget, std::uint32_t tokens);
   int violate(std::uint32_t error_code, const char* what, std::int32_t stream_id);
   bool is_late(std::int32_t stream_id) const;
+  void forgive_late() {
+    late_until_ms_ = now_ms() + kLateFramesMs;
+    late_bytes_ = 0;
+  }
   int on_priority_update(const nghttp2_frame& frame);
   bool take_early_priority(std::int32_t stream_id);
   bool idle() const { return open_streams_ == 0 && output_.empty(); }
@@ -202,7 +208,8 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   Milliseconds idle_since_ms_ = 0;
   Milliseconds send_since_ms_ = 0;
   Milliseconds headers_since_ms_ = -1;  // A header block has begun and not ended.
-  Milliseconds late_until_ms_ = 0;      // See kLateFramesMs.
+  std::uint32_t late_bytes_ = 0;
+  Milliseconds late_until_ms_ = 0;  // See kLateFramesMs.
   Milliseconds final_goaway_ms_ = 0;
   Milliseconds linger_until_ms_ = 0;
   std::size_t lingered_bytes_ = 0;

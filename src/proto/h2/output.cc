@@ -85,7 +85,7 @@ int Connection::on_frame_sent(const nghttp2_frame& frame) {
       if (stream != nullptr) stream->on_head_sent(frame.hd.length + kFrameHeaderBytes);
       break;
     case NGHTTP2_RST_STREAM:
-      late_until_ms_ = now_ms() + kLateFramesMs;
+      forgive_late();
       // Resets that the peer provoked cost it as much as those that it sends.
       if (stream == nullptr || !stream->reset_by_us()) {
         return abuse(resets_, 1) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
