@@ -58,8 +58,6 @@ constexpr LaterGroup kGroups[] = {
     {kNoMeaning, kHSL, "Buffers of a subrequest grow with its answer, up to a limit of their own.",
      "subrequest_output_buffer_size"},
     {kNoMeaning, kHS, "Replaced by other directives in nginx itself.",
-     "http2_idle_timeout http2_max_field_size http2_max_header_size http2_max_requests "
-     "http2_recv_timeout http2_push_preload http2_push http2_max_concurrent_pushes "
      "spdy_chunk_size spdy_headers_comp optimize_server_names connections"},
 
     // Processes.

@@ -20,10 +20,6 @@ constexpr LaterGroup kGroups[] = {
      "ssl_certificate_compression ssl_ech_file ssl_key_log ssl_handshake_timeout"},
     {kNoMeaning, Context::kMain, "Certificates are read again only when their files have changed.",
      "ssl_object_cache_inheritable"},
-    {kLater, kHS, "Waits for HTTP/2 with its own settings.",
-     "http2 http2_body_preread_size http2_max_concurrent_streams"},
-    {kLater, kH, "Waits for HTTP/2 with its own settings.", "http2_recv_buffer_size"},
-    {kLater, kHSL, "Waits for HTTP/2 with its own settings.", "http2_chunk_size"},
     {kLater, kHS, "Waits for HTTP/3.",
      "http3 http3_hq http3_max_concurrent_streams http3_stream_buffer_size "
      "quic_active_connection_id_limit quic_gso quic_host_key quic_mtu quic_retry"},

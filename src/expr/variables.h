@@ -73,6 +73,7 @@ Value connection(http::Exchange& exchange, std::string_view);
 Value connection_requests(http::Exchange& exchange, std::string_view);
 Value connection_time(http::Exchange& exchange, std::string_view);
 Value hostname(http::Exchange& exchange, std::string_view);
+Value http2(http::Exchange& exchange, std::string_view);
 Value https(http::Exchange& exchange, std::string_view);
 Value msec(http::Exchange& exchange, std::string_view);
 Value nginx_version(http::Exchange& exchange, std::string_view);

@@ -46,6 +46,11 @@ Value hostname(http::Exchange&, std::string_view) {
   return unless_empty(name.text);
 }
 
+Value http2(http::Exchange& exchange, std::string_view) {
+  if (exchange.main().request().version != http::Version::k2) return std::string_view("");
+  return over_tls(exchange) ? std::string_view("h2") : std::string_view("h2c");
+}
+
 Value https(http::Exchange& exchange, std::string_view) {
   return over_tls(exchange) ? std::string_view("on") : std::string_view("");
 }

@@ -21,6 +21,7 @@
 #include "corehttpd/handlers/status.h"
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/log_files.h"
+#include "corehttpd/proto/h2.h"
 #include "corehttpd/route/tree.h"
 #include "corehttpd/tls/settings.h"
 #include "corehttpd/transform/gzip.h"
@@ -81,6 +82,7 @@ std::span<const conf::Module* const> modules() {
       &expr::expr_module(),
       &route::route_module(),
       &tls::module(),
+      &h2::module(),
       &assets::module(),
       &upstream::upstream_module(),
       &access::access_module(),

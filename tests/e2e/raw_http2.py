@@ -1,12 +1,14 @@
 """Raw HTTP/2: frames as bytes in both directions, for what no library would send."""
-import socket
+import ssl
 import struct
 
 import hpack
+from harness import connect_to, tls_context
 
 DATA, HEADERS, PRIORITY, RST, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = range(10)
-END_STREAM, END_HEADERS, ACK = 1, 4, 1
-NO_ERROR, PROTOCOL_ERROR, FLOW_CONTROL_ERROR, STREAM_CLOSED, FRAME_SIZE_ERROR = 0, 1, 3, 5, 6
+PRIORITY_UPDATE = 16
+END_STREAM, END_HEADERS, ACK, PADDED, HAS_PRIORITY = 1, 4, 1, 8, 32
+NO_ERROR, PROTOCOL_ERROR, INTERNAL_ERROR, FLOW_CONTROL_ERROR, STREAM_CLOSED, FRAME_SIZE_ERROR = 0, 1, 2, 3, 5, 6
 REFUSED_STREAM, CANCEL, COMPRESSION_ERROR, ENHANCE_YOUR_CALM = 7, 8, 9, 11
 PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
 SITE = '''server { listen @SOCK@; root @DIR@/www; %s
@@ -24,10 +26,10 @@ def get_fields(path='/text', method='GET', **more):
 class Raw:
     """Sends frames as bytes, and reads the server's as (kind, flags, stream, payload)."""
 
-    def __init__(self, s, settings=b'', preface=True):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(20)
-        self.socket.connect(str(s.socket_path))
+    def __init__(self, s, settings=b'', preface=True, tls=False):
+        self.socket = connect_to(s.tls_path if tls else s.socket_path)
+        if tls:
+            self.socket = tls_context('h2').wrap_socket(self.socket, server_hostname='localhost')
         self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
         self.buffer, self.frames = b'', []
         if preface:
@@ -38,11 +40,27 @@ class Raw:
         try:
             self.socket.sendall(data)
             return True
-        except (BrokenPipeError, ConnectionResetError):
+        except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
             return False
 
     def headers(self, stream, fields, flags=END_HEADERS | END_STREAM):
         return self.send(frame(HEADERS, self.encoder.encode(fields), flags, stream))
+
+    def over(self):
+        """Takes in what has come, without waiting; True when the server has ended the connection."""
+        self.socket.settimeout(0)
+        try:
+            while data := self.socket.recv(65536):
+                self.buffer += data
+        except (BlockingIOError, ssl.SSLWantReadError):
+            data = None
+        except (ConnectionResetError, ssl.SSLError):
+            data = b''
+        self.socket.settimeout(20)
+        while len(self.buffer) >= 9 and len(self.buffer) >= 9 + int.from_bytes(self.buffer[:3], 'big'):
+            if self.read()[0] == GOAWAY:
+                return True
+        return data == b''
 
     def read(self):
         """The next frame; None at the end."""
@@ -50,7 +68,7 @@ class Raw:
             while len(self.buffer) < count:
                 try:
                     data = self.socket.recv(65536)
-                except ConnectionResetError:
+                except (ConnectionResetError, ssl.SSLEOFError):
                     data = b''
                 if not data:
                     return False

@@ -321,8 +321,6 @@ def test_silent_client_ends(server):
     raw.send(PREFACE[:10])
     assert raw.closes()
     raw = Raw(s)
-    raw.headers(1, get_fields(), 0)  # And never the rest.
-    assert raw.closes()
 
 
 def test_body_that_never_comes_is_408(server):

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "corehttpd/conf/directive.h"
 #include "corehttpd/http/services.h"
 #include "corehttpd/http/transport.h"
 
@@ -15,6 +16,9 @@ struct TlsChannel;
 }
 
 namespace corehttpd::h2 {
+
+// The http2_* directives; needed where take_over() is called.
+const conf::Module& module();
 
 // The 24 bytes every HTTP/2 client begins with.
 inline constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

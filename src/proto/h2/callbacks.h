@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "corehttpd/http/core_settings.h"
+#include "proto/h2/settings.h"
 
 namespace corehttpd::h2 {
 
@@ -16,7 +17,8 @@ class Connection;
 inline constexpr std::size_t kFrameHeaderBytes = 9;  // RFC 9113 §4.1.
 
 // A server session whose first SETTINGS frame is queued. nullptr: out of memory.
-nghttp2_session* make_session(Connection& connection, const http::CoreSettings& settings);
+nghttp2_session* make_session(Connection& connection, const http::CoreSettings& core,
+                              const Settings& settings);
 
 // Data provider of every response: source.ptr is the Stream.
 ssize_t read_data(nghttp2_session* session, std::int32_t stream_id, std::uint8_t* buffer,

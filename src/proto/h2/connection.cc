@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "corehttpd/http/site.h"
@@ -18,6 +19,18 @@ namespace {
 constexpr Milliseconds kDrainNoticeMs = 1000;
 // What is read and dropped of a peer that goes on sending after our end.
 constexpr std::size_t kLingerBytesMax = 1024 * 1024;
+// A CONTINUATION frame of at least this length carries its own weight: lists have limits of their
+// own.
+constexpr std::uint32_t kSmallContinuation = 1024;
+constexpr std::uint32_t kPaddingMax = 256;  // With the byte that says how much.
+constexpr std::uint64_t kBlockSlack = 16 * 1024;
+constexpr std::uint32_t kAllTokens = 1'000'000;  // More than any budget holds.
+
+// DATA without data: nothing, or what may be nothing but padding.
+bool is_idle(const FrameScanner::Frame& frame) {
+  const std::uint32_t padding = (frame.flags & NGHTTP2_FLAG_PADDED) != 0 ? kPaddingMax : 0;
+  return frame.length <= padding && (frame.flags & NGHTTP2_FLAG_END_STREAM) == 0;
+}
 
 }  // namespace
 
@@ -28,6 +41,8 @@ Connection::Connection(int fd, const http::ConnectionInfo& info, http::Services&
       info_(info),
       services_(services),
       settings_(services.sites.default_site(*info.endpoint).settings.get<http::CoreSettings>()),
+      h2_settings_(services.sites.default_site(*info.endpoint).settings.get<Settings>()),
+      scanner_(kPrefaceBytes),
       output_(services.blocks),
       send_([](io::Operation& operation,
                int result) { static_cast<SendOperation&>(operation).connection.on_sent(result); },
@@ -47,8 +62,8 @@ void Connection::begin(std::span<const std::byte> received) {
   // A graceful end that has begun already will not be announced again: the connection was the
   // acceptor's then, waiting for its first bytes or changing hands.
   drain_asked_ = services_.draining;
-  session_ = make_session(*this, settings_);
-  if (session_ == nullptr) {
+  session_ = make_session(*this, settings_, h2_settings_);
+  if (session_ == nullptr || !announce()) {
     close_asked_ = true;
     return post();
   }
@@ -93,10 +108,30 @@ void Connection::on_receive_error(int errno_value) {
 }
 
 void Connection::feed(std::span<const std::byte> data) {
+  std::size_t at = 0, fed = 0;
+  while (const FrameScanner::Frame* frame = scanner_.next(data, at)) {
+    // Where it matters what came before a frame that is taken in first.
+    if (frame->type == NGHTTP2_DATA || frame->type == NGHTTP2_CONTINUATION) {
+      const std::size_t begin = at - std::min(at, frame->bytes);
+      if (!pass_on(data.subspan(fed, begin - fed))) return post();
+      fed = begin;
+    }
+    if (const int error = judge(*frame); error != 0) {
+      fail(error);
+      return post();
+    }
+  }
+  pass_on(data.subspan(fed));
+  post();
+}
+
+// False: the session has ended.
+bool Connection::pass_on(std::span<const std::byte> data) {
+  if (data.empty()) return true;
   const ssize_t used = nghttp2_session_mem_recv(
       session_, reinterpret_cast<const std::uint8_t*>(data.data()), data.size());
   if (used < 0) fail(static_cast<int>(used));
-  post();
+  return used >= 0;
 }
 
 bool Connection::abuse(Budget& budget, std::uint32_t tokens) {
@@ -106,49 +141,104 @@ bool Connection::abuse(Budget& budget, std::uint32_t tokens) {
   return true;
 }
 
-// Charges frames before they are processed: what is answered, looked at or carries nothing.
-int Connection::on_begin_frame(const nghttp2_frame_hd& header) {
-  if (header.type != NGHTTP2_CONTINUATION) headers_since_ms_ = -1;
-  std::uint32_t tokens = 0;
-  switch (header.type) {
+// The client does what the library would let pass: the connection ends.
+int Connection::violate(std::uint32_t error_code, const char* what, std::int32_t stream_id) {
+  log_in(settings_.error_log, LogLevel::kInfo, *this, 0, "client sent {}, stream {}", what,
+         stream_id);
+  violation_ = error_code;
+  return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+// Whether the stream has been and is no more. A client that has not seen our reset yet is right to
+// go on with it; the library ignores that. Nobody else is (RFC 9113 §5.1).
+bool Connection::is_late(std::int32_t stream_id) const {
+  return (stream_id & 1) != 0 && stream_id <= last_stream_id_ &&
+         nghttp2_session_get_stream_user_data(session_, stream_id) == nullptr;
+}
+
+// Looks at a frame before the library does, and charges what is answered, looked at or carries
+// nothing. Not charged: DATA with a payload, which the windows and the body's reader bound, and
+// HEADERS, which are what a connection is for. What honest clients need is far below: a browser
+// sends a handful of PRIORITY and SETTINGS, a PING a minute, a reader at most two WINDOW_UPDATE for
+// a DATA frame, which gives back four.
+int Connection::judge(const FrameScanner::Frame& frame) {
+  std::uint32_t tokens = 1;
+  switch (frame.type) {
     case NGHTTP2_DATA:
-      if (header.length == 0 && (header.flags & NGHTTP2_FLAG_END_STREAM) == 0) tokens = 5;
+      if (is_late(frame.stream_id) && nghttp2_session_want_read(session_) != 0) {
+        late_bytes_ += frame.length;
+        if (now_ms() >= late_until_ms_ || late_bytes_ > kLateBytesMax) {
+          return violate(NGHTTP2_STREAM_CLOSED, "DATA frame for a closed stream", frame.stream_id);
+        }
+      }
+      tokens = is_idle(frame) ? 5 : 0;
       break;
-    case NGHTTP2_HEADERS:
-      head_bytes_ = kFrameHeaderBytes + header.length;
-      break;
-    case NGHTTP2_RST_STREAM:  // Counted, as HEADERS are, by what they lead to.
+    case NGHTTP2_PRIORITY:
+      if (frame.stream_id == 0 || frame.stream_id == frame.parent_id)
+        return violate(NGHTTP2_PROTOCOL_ERROR, "wrong PRIORITY frame", frame.stream_id);
       break;
     case NGHTTP2_SETTINGS:
-      tokens = (header.flags & NGHTTP2_FLAG_ACK) != 0 ? 1 : 20;
+      tokens = (frame.flags & NGHTTP2_FLAG_ACK) != 0 ? 1 : 20;
       break;
     case NGHTTP2_PING:
       tokens = 4;
       break;
+    case NGHTTP2_PUSH_PROMISE:
+      return violate(NGHTTP2_PROTOCOL_ERROR, "PUSH_PROMISE frame", frame.stream_id);
     case NGHTTP2_CONTINUATION:
-      head_bytes_ += kFrameHeaderBytes + header.length;
-      tokens = header.length == 0 ? 250 : 1;
+      head_bytes_ += kFrameHeaderBytes + frame.length;
+      tokens = frame.length == 0 ? 250 : frame.length < kSmallContinuation ? 30 : 1;
+      // No list is that long, whatever it decodes to.
+      if (head_bytes_ / 4 > RequestBuilder::list_bytes_max(settings_) + kBlockSlack)
+        tokens = kAllTokens;
       break;
     default:
-      tokens = 1;
       break;
   }
   return tokens != 0 && abuse(control_, tokens) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
+int Connection::on_begin_frame(const nghttp2_frame_hd& header) {
+  if (header.type != NGHTTP2_HEADERS) return 0;
+  headers_since_ms_ = -1;
+  head_bytes_ = kFrameHeaderBytes + header.length;
+  if (!is_late(header.stream_id)) return 0;
+  if (now_ms() >= late_until_ms_) {
+    return violate(NGHTTP2_PROTOCOL_ERROR, "HEADERS frame with a used identifier",
+                   header.stream_id);
+  }
+  return abuse(control_, 5) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
 int Connection::on_begin_headers(const nghttp2_frame& frame) {
   headers_since_ms_ = now_ms();
   need_tick(headers_since_ms_ + settings_.client_header_timeout);
-  if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-  Stream* stream = Stream::make(*this, frame.hd.stream_id);
+  const std::int32_t id = frame.hd.stream_id;
+  if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) {
+    header_stream_ = static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_, id));
+    return 0;
+  }
+  last_stream_id_ = id;
+  header_stream_ = nullptr;
+  if (open_streams_ >= h2_settings_.max_concurrent_streams) {
+    // Its fields are decoded, as those of the next request may refer to them.
+    nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
+    forgive_late();
+    return abuse(resets_, 1) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+  }
+  Stream* stream = Stream::make(*this, id);
   streams_.push_back(*stream);
-  nghttp2_session_set_stream_user_data(session_, frame.hd.stream_id, stream);
+  nghttp2_session_set_stream_user_data(session_, id, stream);
   header_stream_ = stream;
-  last_stream_id_ = frame.hd.stream_id;
   ++open_streams_;
   ++alive_streams_;
   set_active(true);
   return 0;
+}
+
+int Connection::on_huge_list() {
+  return abuse(control_, 250) ? NGHTTP2_ERR_CALLBACK_FAILURE
+                              : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 int Connection::on_frame(const nghttp2_frame& frame) {
@@ -160,11 +250,16 @@ int Connection::on_frame(const nghttp2_frame& frame) {
     case NGHTTP2_HEADERS:
       headers_since_ms_ = -1;
       if (stream == nullptr) break;
-      if (frame.headers.cat == NGHTTP2_HCAT_REQUEST) {
-        count_request();
-        stream->on_head_complete(end, head_bytes_);
-      } else if (end) {
-        stream->on_body_end();
+      if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) {
+        stream->on_trailers(end);
+        break;
+      }
+      count_request();
+      // A list that is too large was decoded for nothing.
+      if (stream->on_head_complete(end, head_bytes_, take_early_priority(frame.hd.stream_id)) ==
+              431 &&
+          abuse(control_, 10)) {
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
       }
       break;
     case NGHTTP2_DATA:
@@ -174,10 +269,26 @@ int Connection::on_frame(const nghttp2_frame& frame) {
       if (stream != nullptr && !stream->response_ended() && abuse(resets_, 1))
         return NGHTTP2_ERR_CALLBACK_FAILURE;
       break;
+    case NGHTTP2_PRIORITY_UPDATE:
+      return on_priority_update(frame);
     default:
       break;
   }
   return 0;
+}
+
+int Connection::on_priority_update(const nghttp2_frame& frame) {
+  const auto* update = static_cast<const nghttp2_ext_priority_update*>(frame.ext.payload);
+  if (update->stream_id == 0)
+    return violate(NGHTTP2_PROTOCOL_ERROR, "PRIORITY_UPDATE frame of nothing", 0);
+  if (update->stream_id > last_stream_id_)
+    early_priorities_[early_at_++ % early_priorities_.size()] = update->stream_id;
+  return 0;
+}
+
+bool Connection::take_early_priority(std::int32_t stream_id) {
+  return std::find(early_priorities_.begin(), early_priorities_.end(), stream_id) !=
+         early_priorities_.end();
 }
 
 void Connection::on_invalid_frame(const nghttp2_frame& frame) {
@@ -262,8 +373,10 @@ void Connection::lose_streams(const Error& error) {
 // The library has given up on the session; it can't frame any more, so the farewell is made here.
 void Connection::fail(int library_error) {
   std::uint32_t code = NGHTTP2_INTERNAL_ERROR;
-  if (abusive_ || library_error == NGHTTP2_ERR_FLOODED ||
-      library_error == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS) {
+  if (violation_ != NGHTTP2_NO_ERROR) {
+    code = violation_;
+  } else if (abusive_ || library_error == NGHTTP2_ERR_FLOODED ||
+             library_error == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS) {
     code = NGHTTP2_ENHANCE_YOUR_CALM;
   } else if (library_error == NGHTTP2_ERR_BAD_CLIENT_MAGIC || library_error == NGHTTP2_ERR_PROTO) {
     code = NGHTTP2_PROTOCOL_ERROR;

@@ -18,7 +18,9 @@
 #include "corehttpd/io/loop.h"
 #include "corehttpd/proto/connection_set.h"
 #include "proto/h2/budget.h"
+#include "proto/h2/frame_scanner.h"
 #include "proto/h2/segment_queue.h"
+#include "proto/h2/settings.h"
 #include "proto/h2/stream.h"
 #include "proto/tls_channel.h"
 
@@ -26,15 +28,18 @@ namespace corehttpd::h2 {
 
 class Connection final : public proto::LiveConnection, public LogContext, private io::Receiver {
  public:
-  static constexpr std::uint32_t kConcurrentStreamsMax = 128;
   // Framing stops above this and goes on when a send has made room.
   static constexpr std::size_t kOutputMax = 96 * 1024;
   // What a client may send of request bodies that nobody has asked for yet, on the whole
   // connection…
   static constexpr std::int32_t kConnectionWindow = 1024 * 1024;
-  // …and on a stream somebody reads; before that it is the protocol's 65,535.
+  // …and on a stream somebody reads; before that it is http2_body_preread_size.
   static constexpr std::int32_t kStreamWindow = 256 * 1024;
   static constexpr std::size_t kFrameSegmentsMax = 16;
+  // How long, and how much, may still come for a stream that we have reset: what was under way is
+  // at most a connection's window, and as much again while the reset travels.
+  static constexpr Milliseconds kLateFramesMs = 10'000;
+  static constexpr std::uint32_t kLateBytesMax = 4 * kConnectionWindow;
 
   Connection(int fd, const http::ConnectionInfo& info, http::Services& services,
              proto::ConnectionSet& set, std::unique_ptr<proto::TlsChannel> tls);
@@ -50,6 +55,7 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   http::Services& services() { return services_; }
   const http::ConnectionInfo& info() const { return info_; }
   const http::CoreSettings& settings() const { return settings_; }
+  const Settings& h2_settings() const { return h2_settings_; }
   Milliseconds now_ms() const { return services_.clock.now_ms(); }
   // Something is to be framed or to be looked at: at the end of this turn.
   void post() { services_.turn.post(turn_); }
@@ -78,6 +84,8 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   // meanwhile.
   Stream* header_stream() const { return header_stream_; }
   void on_invalid_frame(const nghttp2_frame& frame);
+  // A list of fields is several times as large as it may be.
+  int on_huge_list();
   int on_data_frame(const std::uint8_t* header, std::size_t length);
   void on_stream_closed(Stream& stream, std::uint32_t error_code);
   // Ignored bytes count as used, else the connection's window would run dry.
@@ -116,6 +124,8 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   void on_received(std::span<const std::byte> data) override;
   void on_receive_error(int errno_value) override;
   void feed(std::span<const std::byte> data);
+  bool pass_on(std::span<const std::byte> data);
+  int judge(const FrameScanner::Frame& frame);
   void on_turn();
   void begin_drain();
   void finish_drain();
@@ -142,6 +152,7 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   // output.cc: framing and sending.
   void pump();
   int fill_output();
+  bool announce();
   bool output_full() const;
   void send();
   void on_sent(int result);
@@ -154,6 +165,14 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   void set_active(bool active);
 
   bool abuse(Budget& budget, std::uint32_t tokens);
+  int violate(std::uint32_t error_code, const char* what, std::int32_t stream_id);
+  bool is_late(std::int32_t stream_id) const;
+  void forgive_late() {
+    late_until_ms_ = now_ms() + kLateFramesMs;
+    late_bytes_ = 0;
+  }
+  int on_priority_update(const nghttp2_frame& frame);
+  bool take_early_priority(std::int32_t stream_id);
   bool idle() const { return open_streams_ == 0 && output_.empty(); }
 
   int fd_;
@@ -162,7 +181,9 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   http::ConnectionInfo info_;
   http::Services& services_;
   const http::CoreSettings& settings_;  // Of the endpoint's default site.
+  const Settings& h2_settings_;         // The same site's.
   nghttp2_session* session_ = nullptr;
+  FrameScanner scanner_;
   SegmentQueue output_;
   List<Stream, StreamTag> streams_;    // Open ones.
   List<Stream, StreamTag> finishing_;  // Closed; their last bytes are in the output.
@@ -172,7 +193,12 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   Stream* header_stream_ = nullptr;
   std::uint32_t open_streams_ = 0;
   std::uint32_t alive_streams_ = 0;  // Not yet destroyed.
-  std::int32_t last_stream_id_ = 0;
+  std::int32_t last_stream_id_ = 0;  // The highest that the client has used.
+  // What the client did wrong that the library would let pass; NGHTTP2_NO_ERROR: nothing.
+  std::uint32_t violation_ = NGHTTP2_NO_ERROR;
+  // Streams to come that a PRIORITY_UPDATE frame has spoken of; the oldest is forgotten.
+  std::array<std::int32_t, 8> early_priorities_{};
+  std::uint8_t early_at_ = 0;
   // Streams that the peer opened and abandoned, or made us reset: real work for nothing. A page's
   // worth at once is normal.
   Budget resets_{200, 20};
@@ -182,6 +208,8 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   Milliseconds idle_since_ms_ = 0;
   Milliseconds send_since_ms_ = 0;
   Milliseconds headers_since_ms_ = -1;  // A header block has begun and not ended.
+  std::uint32_t late_bytes_ = 0;
+  Milliseconds late_until_ms_ = 0;  // See kLateFramesMs.
   Milliseconds final_goaway_ms_ = 0;
   Milliseconds linger_until_ms_ = 0;
   std::size_t lingered_bytes_ = 0;

@@ -1,7 +1,9 @@
 // The connection's way out: frames from the library into the output queue, the queue into one
 // gathered send at a time.
+#include <algorithm>
 #include <cerrno>
 
+#include "corehttpd/base/check.h"
 #include "proto/h2/callbacks.h"
 #include "proto/h2/connection.h"
 
@@ -19,6 +21,25 @@ void Connection::pump() {
 
 bool Connection::output_full() const {
   return output_.bytes() >= kOutputMax || output_.segments() >= io::Loop::kVectorsMax;
+}
+
+// Sends our SETTINGS. When a client that has acknowledged a limit on streams exceeds it, the
+// library ends the connection; RFC 9113 §5.1.2 has the stream refused, on_begin_headers() does. So
+// the library knows of no limit, and the first value of its first frame is made ours. False: out of
+// memory.
+bool Connection::announce() {
+  const std::uint8_t* bytes = nullptr;
+  const ssize_t count = nghttp2_session_mem_send(session_, &bytes);
+  std::array<std::uint8_t, 64> frame;
+  constexpr std::size_t kValueAt = kFrameHeaderBytes + 2;
+  if (count < 0 || static_cast<std::size_t>(count) > frame.size()) return false;
+  CORE_CHECK(static_cast<std::size_t>(count) >= kValueAt + 4 && bytes[3] == NGHTTP2_SETTINGS);
+  std::copy_n(bytes, count, frame.begin());
+  for (int i = 0; i < 4; ++i) {
+    frame[kValueAt + i] =
+        static_cast<std::uint8_t>(h2_settings_.max_concurrent_streams >> (24 - 8 * i));
+  }
+  return output_.append_copy(std::as_bytes(std::span(frame).first(count)));
 }
 
 // Yields 0 or the library's error code.
@@ -64,6 +85,7 @@ int Connection::on_frame_sent(const nghttp2_frame& frame) {
       if (stream != nullptr) stream->on_head_sent(frame.hd.length + kFrameHeaderBytes);
       break;
     case NGHTTP2_RST_STREAM:
+      forgive_late();
       // Resets that the peer provoked cost it as much as those that it sends.
       if (stream == nullptr || !stream->reset_by_us()) {
         return abuse(resets_, 1) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;

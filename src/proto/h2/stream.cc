@@ -49,9 +49,6 @@ StreamMemory stream_memory;
 // How long a client may take to read an answer that came before the end of its upload.
 constexpr Milliseconds kEarlyAnswerMs = 250;
 
-// Body bytes that are granted at once and known to be few need no larger window.
-constexpr std::uint64_t kDefaultWindow = NGHTTP2_INITIAL_WINDOW_SIZE;
-
 }  // namespace
 
 Stream* Stream::make(Connection& connection, std::int32_t id) {
@@ -86,31 +83,47 @@ bool Stream::on_field(std::string_view name, std::string_view value) {
   return !builder_.far_too_large();
 }
 
-void Stream::on_head_complete(bool end_of_stream, std::uint64_t frame_bytes) {
+bool Stream::on_trailer(std::string_view name, std::string_view value) {
+  builder_.add_trailer(name, value);
+  return !builder_.far_too_large();
+}
+
+std::uint16_t Stream::on_head_complete(bool end_of_stream, std::uint64_t frame_bytes,
+                                       bool keep_priority) {
   exchange_.request().head_bytes = frame_bytes;
   started_ = true;
   end_received_ = end_delivered_ = end_of_stream;
   const std::uint16_t status = builder_.finish(!end_of_stream);
-  if (!builder_.has_priority()) share_fairly();
+  if (!keep_priority) set_priority();
+  if (const char* flaw = builder_.flaw()) {
+    exchange_.log(LogLevel::kInfo, 0, "client sent {}", flaw);
+    spoiled_ = true;
+  }
   if (status != 0) {
     exchange_.start_failed(status);
   } else {
     exchange_.start();
   }
+  return status;
 }
 
 // RFC 9218's default, one response after the other, is meant for browsers, which say what they
 // want. To a client that says nothing (a proxy with many visitors behind one connection, say) a
 // small response must not wait for a large download.
-void Stream::share_fairly() {
-  const nghttp2_extpri fair = {.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
-  nghttp2_session_change_extpri_stream_priority(owner_.session(), id_, &fair, 0);
+void Stream::set_priority() {
+  const Priority said = builder_.priority();
+  const nghttp2_extpri priority = {.urgency = said.urgency,
+                                   .inc = !builder_.has_priority() || said.incremental ? 1 : 0};
+  nghttp2_session_change_extpri_stream_priority(owner_.session(), id_, &priority, 0);
 }
 
 // --- The request's body.
 
 void Stream::on_data(std::span<const std::byte> bytes) {
   body_seen_ = true;
+  received_ += bytes.size();
+  const auto& length = exchange_.request().content_length;
+  if (length && received_ > *length) spoil("a body larger than its declared length");
   if (response_ended_ || !body_wanted()) {
     owner_.consume(bytes.size());
     return;
@@ -132,14 +145,41 @@ void Stream::on_data(std::span<const std::byte> bytes) {
   if (granted_ > 0) mark_pending();
 }
 
+void Stream::on_trailers(bool end_of_stream) {
+  if (!end_of_stream) return spoil("trailers that do not end the stream");
+  if (const char* flaw = builder_.flaw(); flaw != nullptr && !spoiled_) spoil(flaw);
+  on_body_end();
+}
+
 void Stream::on_body_end() {
   end_received_ = true;
+  const auto& length = exchange_.request().content_length;
+  if (length && received_ < *length) spoil("a body smaller than its declared length");
   // The end needs no credit: an empty body must complete although nobody asks for its bytes.
   if (waiting_.empty()) deliver();
 }
 
 void Stream::consume(std::size_t bytes) {
   if (!closed_) nghttp2_session_consume(owner_.session(), id_, bytes);
+}
+
+void Stream::drop_waiting() {
+  // Bytes that will never be asked for must not use up the connection's window.
+  owner_.consume(static_cast<std::size_t>(waiting_.bytes()));
+  waiting_.clear();
+}
+
+// The request has turned out malformed after its head (RFC 9113 §8.1.1). It is answered if there is
+// still an answer to choose.
+void Stream::spoil(const char* flaw) {
+  if (spoiled_ || closed_ || reset_by_us_) return;
+  exchange_.log(LogLevel::kInfo, 0, "client sent {}", flaw);
+  spoiled_ = true;
+  if (head_submitted_) return submit_reset(NGHTTP2_PROTOCOL_ERROR);
+  granted_ = 0;
+  end_delivered_ = true;
+  drop_waiting();
+  exchange_.body().on_error(Error{Code::kMalformed, Party::kClient, 400, flaw});
 }
 
 bool Stream::body_wanted() {
@@ -183,7 +223,10 @@ void Stream::grant(std::size_t bytes) {
     asked_ = true;
     send_continue();
     const auto& length = exchange_.request().content_length;
-    if (!end_received_ && (!length || *length > kDefaultWindow)) {
+    // A body that is known to be short needs no larger window.
+    const std::uint32_t window = owner_.h2_settings().body_preread_size;
+    if (!end_received_ && (!length || *length > window) &&
+        window < static_cast<std::uint32_t>(Connection::kStreamWindow)) {
       nghttp2_session_set_local_window_size(owner_.session(), NGHTTP2_FLAG_NONE, id_,
                                             Connection::kStreamWindow);
       owner_.post();
@@ -215,12 +258,15 @@ void Stream::mark_pending() { owner_.add_pending(*this); }
 void Stream::on_response_end() {
   response_ended_ = true;
   body_ = Body::kEnded;
+  if (spoiled_) {
+    drop_waiting();
+    return submit_reset(NGHTTP2_PROTOCOL_ERROR);
+  }
   if (end_received_) return;
   // An answer before the end of the upload: the rest is not wanted, of which the client is told by
   // a reset without error (RFC 9113 §8.1). Not at once, though: a client that reads both together
   // may throw the answer away with the stream (curl 7.88 does). Most end the stream themselves.
-  owner_.consume(static_cast<std::size_t>(waiting_.bytes()));
-  waiting_.clear();
+  drop_waiting();
   answered_ms_ = owner_.now_ms();
   owner_.need_tick(answered_ms_ + kEarlyAnswerMs);
 }
@@ -228,9 +274,7 @@ void Stream::on_response_end() {
 void Stream::on_closed(std::uint32_t error_code) {
   closed_ = true;
   ListHook<PendingTag>::unlink();
-  // Bytes that will never be asked for must not use up the connection's window.
-  owner_.consume(static_cast<std::size_t>(waiting_.bytes()));
-  waiting_.clear();
+  drop_waiting();
   if (response_ended_) return;
   if (!reset_by_us_) lost_.detail = static_cast<std::int32_t>(error_code);
   lose(lost_);
@@ -292,6 +336,7 @@ void Stream::on_deadline() {
   }
   granted_ = 0;
   end_delivered_ = true;
+  spoiled_ = true;
   exchange_.body().on_error(Error{Code::kTimeout, Party::kClient, 408, "reading a request body"});
 }
 

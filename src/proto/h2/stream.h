@@ -41,9 +41,15 @@ class Stream final : public http::Transport,
   // --- From the library, by way of the connection. False: the request has become abusive, end the
   // connection.
   bool on_field(std::string_view name, std::string_view value);
-  // frame_bytes: of the head as it was received.
-  void on_head_complete(bool end_of_stream, std::uint64_t frame_bytes);
+  // Of the trailers, which nobody reads; they are judged all the same.
+  bool on_trailer(std::string_view name, std::string_view value);
+  // frame_bytes: of the head as it was received. keep_priority: a PRIORITY_UPDATE frame came before
+  // the request and counts for more than its fields (RFC 9218 §7). Yields the status that the head
+  // itself is refused with, or 0.
+  std::uint16_t on_head_complete(bool end_of_stream, std::uint64_t frame_bytes, bool keep_priority);
   void on_data(std::span<const std::byte> bytes);
+  // The trailers are complete. Without END_STREAM they are none (RFC 9113 §8.1).
+  void on_trailers(bool end_of_stream);
   void on_body_end();
   // The library asks for the payload of one DATA frame of at most length bytes: segments go to the
   // connection's frame list. Yields their bytes or an error code of the library's.
@@ -53,6 +59,7 @@ class Stream final : public http::Transport,
   // END_STREAM was framed.
   void on_response_end();
   bool response_ended() const { return response_ended_; }
+  std::uint32_t chunk_bytes() const { return chunk_bytes_; }
   // The library has forgotten the stream.
   void on_closed(std::uint32_t error_code);
 
@@ -83,7 +90,7 @@ class Stream final : public http::Transport,
   const http::ConnectionInfo& connection() const override;
 
  private:
-  void share_fairly();
+  void set_priority();
   Stream(Connection& connection, std::int32_t id);
   ~Stream() = default;
   static void destroy(TurnTask& task);
@@ -110,6 +117,8 @@ class Stream final : public http::Transport,
   void deliver();
   bool deliver_some(std::span<const std::byte> bytes);
   void consume(std::size_t bytes);
+  void drop_waiting();
+  void spoil(const char* flaw);
   void send_continue();
   void submit_reset(std::uint32_t error_code);
   Result<std::size_t> read_frame(std::size_t length);
@@ -127,6 +136,7 @@ class Stream final : public http::Transport,
   // window.
   SegmentQueue waiting_;
   std::uint64_t granted_ = 0;
+  std::uint64_t received_ = 0;  // Body bytes so far.
   // Response body.
   http::BodySource* source_ = nullptr;
   std::uint64_t length_left_ = UINT64_MAX;  // Of content_length; UINT64_MAX: not known.
@@ -134,9 +144,10 @@ class Stream final : public http::Transport,
   Milliseconds progress_ms_ = 0;  // Last time that response bytes were framed or became available.
   Milliseconds received_ms_ = 0;  // Last time that body bytes came.
   Milliseconds send_timeout_ms_ = 0;
-  Milliseconds answered_ms_ = 0;  // The response ended before the request's body.
-  Error lost_;                    // What reset() was given, or what broke the source.
-  proto::RatePacer pacer_;        // limit_rate.
+  Milliseconds answered_ms_ = 0;   // The response ended before the request's body.
+  Error lost_;                     // What reset() was given, or what broke the source.
+  std::uint32_t chunk_bytes_ = 0;  // http2_chunk_size.
+  proto::RatePacer pacer_;         // limit_rate.
   // Fires when more may be framed.
   PaceTimer pace_timer_{
       [](io::Timer& timer) { static_cast<PaceTimer&>(timer).stream.body_ready(); }, *this};
@@ -152,6 +163,8 @@ class Stream final : public http::Transport,
   bool end_received_ = false;
   bool end_delivered_ = false;
   bool response_ended_ = false;
+  // The request is malformed or broke off: a reset that says so follows the answer.
+  bool spoiled_ = false;
   bool reset_by_us_ = false;
   bool closed_ = false;
 };

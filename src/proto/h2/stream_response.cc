@@ -45,6 +45,7 @@ void Stream::send_head(const http::ResponseHead& head, http::BodySource* body) {
                                              body == nullptr ? nullptr : &provider);
   if (result != 0)
     return reset(Error{Code::kInternal, Party::kSelf, result, "nghttp2_submit_response()"});
+  chunk_bytes_ = exchange_.settings<Settings>().chunk_size;
   send_timeout_ms_ = exchange_.settings<http::CoreSettings>().send_timeout;
   progress_ms_ = owner_.now_ms();
   pacer_.begin(exchange_, progress_ms_);
@@ -65,6 +66,7 @@ ssize_t Stream::pull(std::size_t length, std::uint32_t* data_flags) {
     body_ = ready_ ? Body::kFlowing : Body::kWaiting;
     if (!ready_) return NGHTTP2_ERR_DEFERRED;
   }
+  length = std::min<std::size_t>(length, chunk_bytes_);
   if (hold_back(length)) return NGHTTP2_ERR_DEFERRED;
   const Result<std::size_t> bytes = read_frame(length);
   if (bytes) pacer_.take(*bytes);

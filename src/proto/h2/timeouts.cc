@@ -31,7 +31,7 @@ void Connection::set_active(bool active) {
 // A connection that has asked for nothing yet has the time of a request's head, as one on HTTP/1.1
 // has.
 Milliseconds Connection::idle_timeout() const {
-  return info_.requests == 0 ? settings_.client_header_timeout : settings_.keepalive_timeout;
+  return last_stream_id_ == 0 ? settings_.client_header_timeout : settings_.keepalive_timeout;
 }
 
 void Connection::on_tick() {
@@ -66,9 +66,14 @@ bool Connection::check_connection() {
   }
   if (session_ == nullptr) return true;
   if (headers_since_ms_ >= 0 && now >= headers_since_ms_ + settings_.client_header_timeout) {
+    // The request goes; the connection stays, as idle as others are then.
     log_in(settings_.error_log, LogLevel::kInfo, *this, 0, "client timed out");
-    give_up(NGHTTP2_NO_ERROR);
-    return true;
+    headers_since_ms_ = -1;
+    if (header_stream_ != nullptr) {
+      nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, header_stream_->id(),
+                                NGHTTP2_PROTOCOL_ERROR);
+      post();
+    }
   }
   if (state_ == State::kDraining && now >= final_goaway_ms_) finish_drain();
   if (active_ || state_ >= State::kEnding) return true;

@@ -17,6 +17,7 @@
 #include "corehttpd/io/sim_loop.h"
 #include "corehttpd/proto/connection_set.h"
 #include "corehttpd/proto/h2.h"
+#include "proto/h2/settings.h"
 
 namespace corehttpd::h2::testing {
 
@@ -126,6 +127,7 @@ struct Worker {
   LogTarget quiet{.fd = -1, .level = LogLevel::kDebug};
   http::testing::FakeSettings settings;
   http::CoreSettings& core = settings.add<http::CoreSettings>();
+  Settings& h2 = settings.add<Settings>();
   http::Site site;
   http::Endpoint endpoint;
   http::ConnectionInfo info;

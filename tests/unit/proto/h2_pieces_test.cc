@@ -1,6 +1,9 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "proto/h2/budget.h"
+#include "proto/h2/frame_scanner.h"
+#include "proto/h2/priority.h"
 #include "proto/h2/segment_queue.h"
 
 namespace corehttpd::h2 {
@@ -78,6 +81,49 @@ TEST(H2SegmentQueue, SpentPool) {
   SegmentQueue queue(pool);
   EXPECT_TRUE(queue.append_copy(bytes(std::string(BlockPool::kBlockBytes, 'x'))));
   EXPECT_FALSE(queue.append_copy(bytes("y")));
+}
+
+TEST(H2Priority, FieldsAreRead) {
+  struct Row {
+    const char* value;
+    int urgency;
+    bool incremental;
+  };
+  for (const Row& row :
+       {Row{"", 3, false}, Row{"u=0", 0, false}, Row{"u=7, i", 7, true}, Row{"i,u=1", 1, true},
+        Row{"u=5;a=1 , i;x", 5, true}, Row{"i=?0", 3, false}, Row{"i=?1", 3, true},
+        Row{"u=8", 3, false}, Row{"u=-1, i=1", 3, false}, Row{"u=2, u=4", 4, false},
+        Row{"x=\"a\", u=6", 6, false}, Row{",,u=1,", 1, false}, Row{"U=1", 3, false}}) {
+    const Priority priority = parse_priority(row.value);
+    EXPECT_EQ(priority.urgency, row.urgency) << row.value;
+    EXPECT_EQ(priority.incremental, row.incremental) << row.value;
+  }
+}
+
+// The same frames are pointed out wherever the bytes are cut.
+TEST(H2FrameScanner, AnySplit) {
+  const auto frame = [](char type, std::string payload, char stream) {
+    return std::string{0, 0, static_cast<char>(payload.size()), type, 0, 0, 0, 0, stream} + payload;
+  };
+  const std::string bytes = "skip" + frame(NGHTTP2_HEADERS, "abc", 1) +
+                            frame(NGHTTP2_DATA, "defg", 1) +
+                            frame(NGHTTP2_PRIORITY, std::string("\0\0\0\5\1", 5), 3) +
+                            frame(NGHTTP2_DATA, "", 5) + frame(NGHTTP2_RST_STREAM, "abcd", 5) +
+                            frame(NGHTTP2_PRIORITY, "abc", 7) + frame(NGHTTP2_PING, "12345678", 0);
+  for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
+    FrameScanner scanner(4);
+    std::string seen;
+    for (const std::string_view part :
+         {std::string_view(bytes).substr(0, cut), std::string_view(bytes).substr(cut)}) {
+      std::size_t at = 0;
+      while (const auto* found = scanner.next(std::as_bytes(std::span(part)), at)) {
+        seen += fmt::format("{}:{}:{}:{} ", found->type, found->stream_id, found->length,
+                            found->parent_id);
+      }
+      EXPECT_EQ(at, part.size());
+    }
+    EXPECT_EQ(seen, "0:1:4:0 2:3:5:5 0:5:0:0 2:7:3:0 6:0:8:0 ") << cut;
+  }
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "corehttpd/http/memory_source.h"
 #include "corehttpd/io/sim_loop.h"
 #include "corehttpd/proto/acceptor.h"
+#include "proto/h2/settings.h"
 #include "unit/http/fake_worker.h"
 
 namespace corehttpd::h1::testing {
@@ -218,6 +219,7 @@ class TestSite {
  public:
   explicit TestSite(const io::SimOptions& options = calm())
       : loop(options), core(settings.add<http::CoreSettings>()) {
+    settings.add<h2::Settings>();  // Of the protocol that a preface leads to.
     core.error_log = &quiet;
     core.server_tokens = http::CoreSettings::Tokens::kOff;
     site.settings = settings.view();
