@@ -33,7 +33,7 @@ class Cell:
         return f'{"HTTP/2" if self.kind == "h2" else "HTTP/1.1"} over TLS, {self.file}.html ({SIZES[self.file]} bytes), {self.connections} connections{streams}'
 
     def where(self):
-        return {'kind': self.kind, 'file': self.file, 'streams': self.streams, 'key': self.key}
+        return {'kind': self.kind, 'file': self.file, 'streams': self.streams, 'certificate': self.key}
 
 
 def client(server, *more):

@@ -155,9 +155,6 @@ void Stream::apply(const SitePolicy& site) {
   // Tickets of TLS 1.3 that nobody could redeem are not sent.
   if (!site.settings->session_tickets && site.session_cache == nullptr)
     SSL_set_num_tickets(ssl_, 0);
-  for (const Credential* one : site.credentials) {
-    SSL_use_cert_and_key(ssl_, one->certificate.get(), one->key.get(), one->chain.get(), 1);
-  }
   ERR_clear_error();
 }
 
