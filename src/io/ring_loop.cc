@@ -17,7 +17,8 @@ RingLoop::RingLoop(const RingOptions& options)
       wheel_(clock_.now_ms()),
       scratch_(new std::byte[kScratchBytes]),
       sink_(new std::byte[kScratchBytes]),
-      offload_([](void* self) { static_cast<RingLoop*>(self)->wake(); }, this),
+      offload_([](void* self) { static_cast<RingLoop*>(self)->wake(); }, this,
+               {.niceness = Offload::kComputingNiceness}),
       file_work_([](void* self) { static_cast<RingLoop*>(self)->wake(); }, this,
                  {.threads = kFileThreadsMax, .patient = false}) {}
 

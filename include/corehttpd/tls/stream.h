@@ -160,7 +160,7 @@ class Stream final : private io::Layer, private io::Receiver {
   void on_sent(int result);
   int take_report();
   void say_goodbye();
-  void send_now();
+  void send_now(int flags = 0);
 
   // The library's side (bio.cc).
   std::size_t take_input(std::byte* into, std::size_t length);
