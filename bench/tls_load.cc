@@ -62,7 +62,8 @@ struct Connection {
   std::size_t received = 0, head_bytes = 0, body_bytes = 0;
   bool ok = false;
   bool compare = false;
-  std::string kept;  // The head; all of it when it is to be compared; of HTTP/2 what is no frame yet.
+  std::string
+      kept;  // The head; all of it when it is to be compared; of HTTP/2 what is no frame yet.
 };
 
 class Load {
@@ -118,10 +119,9 @@ Load::Load(const Options& options)
       counts_handshakes_(!options.handshakes.empty()),
       resumes_(options.handshakes == "resumed"),
       http2_(options.hold == "h2") {
-  request_ =
-      http2_ ? http2_request(options.path, options.name)
-             : "GET " + options.path + " HTTP/1.1\r\nHost: " + options.name +
-                   "\r\nUser-Agent: load\r\nAccept: */*\r\n\r\n";
+  request_ = http2_ ? http2_request(options.path, options.name)
+                    : "GET " + options.path + " HTTP/1.1\r\nHost: " + options.name +
+                          "\r\nUser-Agent: load\r\nAccept: */*\r\n\r\n";
   if (!options.expect.empty()) {
     std::ifstream file(options.expect, std::ios::binary);
     expected_.assign(std::istreambuf_iterator<char>(file), {});
@@ -351,8 +351,7 @@ bool Load::run() {
   }
   const double cpu = bench::own_cpu();
   const std::int64_t start = now_ns();
-  const std::int64_t end =
-      start + static_cast<std::int64_t>((hold ? 60 : options_.seconds) * 1e9);
+  const std::int64_t end = start + static_cast<std::int64_t>((hold ? 60 : options_.seconds) * 1e9);
   const auto wanted = static_cast<std::uint64_t>(options_.connections);
   while (now_ns() < end && errors_ < 1000 && !(hold && counted_ >= wanted)) handle();
   report(start, cpu);

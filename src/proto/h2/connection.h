@@ -18,6 +18,7 @@
 #include "corehttpd/io/loop.h"
 #include "corehttpd/proto/connection_set.h"
 #include "proto/h2/budget.h"
+#include "proto/h2/memory.h"
 #include "proto/h2/segment_queue.h"
 #include "proto/h2/stream.h"
 #include "proto/tls_channel.h"
@@ -162,6 +163,7 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   http::ConnectionInfo info_;
   http::Services& services_;
   const http::CoreSettings& settings_;  // Of the endpoint's default site.
+  Memory memory_;
   nghttp2_session* session_ = nullptr;
   SegmentQueue output_;
   List<Stream, StreamTag> streams_;    // Open ones.
