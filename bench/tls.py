@@ -20,10 +20,10 @@ SCENARIOS = {
     'tls': 'HTTP/1.1 over TLS 1.3, small file and page, 64 connections',
     'h2': 'HTTP/2 over TLS 1.3, small file and page, 64 connections of 1 and 10 streams',
     'handshakes': 'full and resumed handshakes of TLS 1.3, ECDSA P-256 and RSA-2048',
-    'tls_idle': 'memory of 4,000 idle TLS connections',
+    'tls_idle': 'memory of 10,000 idle TLS connections',
     'dear': 'other visitors while one client shakes hands with an RSA-4096 key in a loop',
 }
-IDLE_CONNECTIONS = 4000
+IDLE_CONNECTIONS = 10000
 OLDER = 'nginx, newer'  # The next Debian's, with its library.
 TEXT = '''One worker on core {server_core}, a generator of one thread on core {generator_core}; rounds of {seconds} s each in alternating order, medians;
 ratios are made within a round against nginx. All speak TLS 1.3, TLS_AES_128_GCM_SHA256, X25519 and link the same release's OpenSSL, except "nginx, newer" (the
