@@ -157,7 +157,7 @@ void RingLoop::run_completions() {
     if (count == kCompletionsPerTurn) break;
     ++count;
     dispatch(completion->user_data, completion->res, completion->flags);
-    // What a few requests need fits into the processor's caches; what all of a turn's need does not.
+    // A few requests' memory fits into the processor's caches, that of a whole turn's does not.
     if (count % kCompletionsPerBatch == 0) turn_.run();
   }
   io_uring_cq_advance(&ring_, count);

@@ -17,6 +17,14 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
+#if defined(__has_feature)
+#define CORE_ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define CORE_ADDRESS_SANITIZER 1
+#else
+#define CORE_ADDRESS_SANITIZER 0
+#endif
+
 // Each piece but a table is led by a word that says where it belongs. (A frame buffer's may be lost
 // with its page: it is known by its address.)
 struct Header {
@@ -52,7 +60,8 @@ class Pieces {
   }
 
  private:
-  static constexpr std::size_t kKeptMax = 1024;
+  // Under a sanitizer none: it is to see each piece's end.
+  static constexpr std::size_t kKeptMax = CORE_ADDRESS_SANITIZER ? 0 : 1024;
   struct Node {
     Node* next;
   };
