@@ -20,6 +20,7 @@ import report
 import roots
 import servers
 import shipped
+import tls
 from load import BUILD, SIZES, TOP, Cell
 from plot import bar_chart
 
@@ -33,6 +34,7 @@ SCENARIOS = {
     'idle': 'memory of 10,000 idle keep-alive connections',
     'rest': 'memory at rest, two workers, as shipped',
     'crowd': '3,000 visitors who click every 10 s, a newcomer every half second, as shipped',
+    **tls.SCENARIOS,
 }
 
 
@@ -220,8 +222,10 @@ def main():
     state = Path('/tmp') / f'corehttpd-bench-{os.getpid()}'
     state.mkdir(mode=0o755)
     try:
-        field = Field(state)
-        loads = [s for s in SCENARIOS if s in options.scenarios and s not in ('idle', 'rest', 'crowd')]
+        over_tls = [s for s in tls.SCENARIOS if s in options.scenarios]
+        clear = [s for s in SCENARIOS if s in options.scenarios and s not in over_tls]
+        field = Field(state) if clear else None
+        loads = [s for s in clear if s not in ('idle', 'rest', 'crowd')]
         if loads:
             found, versions, wrong = run_loads(loads, field, options, state)
             about = manifest(options, versions, wrong, servers.NGINX_LIKE)
@@ -231,6 +235,8 @@ def main():
             if scenario in options.scenarios:
                 run(field, options)
                 shutil.rmtree(state / 'shipped', ignore_errors=True)
+        if over_tls:
+            tls.run(over_tls, options, state, fill, manifest, write, note)
     finally:
         shutil.rmtree(state, ignore_errors=True)
 

@@ -18,12 +18,10 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -35,45 +33,12 @@
 #include <string_view>
 #include <vector>
 
+#include "measure.h"
+
 namespace {
 
-std::int64_t now_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
-}
-
-// Latencies in buckets of 1/32 octave of a nanosecond count: three percent wide, no allocation
-// while measuring.
-class Histogram {
- public:
-  void add(std::int64_t ns) {
-    ++buckets_[index(static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 1)))];
-  }
-  double percentile_us(double p) const {
-    std::uint64_t total = 0, seen = 0;
-    for (std::uint64_t n : buckets_) total += n;
-    const auto wanted = static_cast<std::uint64_t>(p / 100 * static_cast<double>(total));
-    for (std::size_t i = 0; i < buckets_.size(); ++i) {
-      seen += buckets_[i];
-      if (seen > wanted) return static_cast<double>(value(i)) / 1000;
-    }
-    return 0;
-  }
-
- private:
-  static std::size_t index(std::uint64_t v) {
-    if (v < 32) return v;
-    const int top = 63 - std::countl_zero(v);
-    return static_cast<std::size_t>((top - 4) * 32) + ((v >> (top - 5)) & 31);
-  }
-  static std::uint64_t value(std::size_t i) {
-    if (i < 32) return i;
-    const auto top = i / 32 + 4;
-    return (std::uint64_t{32} + i % 32) << (top - 5);
-  }
-  std::array<std::uint64_t, 2048> buckets_{};
-};
+using bench::Histogram;
+using bench::now_ns;
 
 struct Options {
   sockaddr_in address{};
@@ -126,7 +91,7 @@ class Load {
   bool parse_head(Connection& c);
   void complete(Connection& c);
   void fail(Connection& c);
-  void report(std::int64_t begin_ns, const rusage& before) const;
+  void report(std::int64_t begin_ns, double cpu_before) const;
 
   const Options& options_;
   int epoll_;
@@ -267,8 +232,7 @@ void Load::handle(int timeout_ms) {
 
 void Load::run() {
   begin();
-  rusage before{};
-  getrusage(RUSAGE_SELF, &before);
+  const double before = bench::own_cpu();
   const std::int64_t start = now_ns();
   const std::int64_t end = start + static_cast<std::int64_t>(options_.seconds * 1e9);
   while (now_ns() < end && errors_ < 10'000) handle(100);
@@ -289,15 +253,9 @@ bool Load::hold() {
   return requests_ == wanted && errors_ == 0;
 }
 
-void Load::report(std::int64_t begin_ns, const rusage& before) const {
-  rusage after{};
-  getrusage(RUSAGE_SELF, &after);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-  };
+void Load::report(std::int64_t begin_ns, double cpu_before) const {
   const double wall = static_cast<double>(now_ns() - begin_ns) / 1e9;
-  const double cpu = seconds(after.ru_utime) + seconds(after.ru_stime) - seconds(before.ru_utime) -
-                     seconds(before.ru_stime);
+  const double cpu = bench::own_cpu() - cpu_before;
   std::printf(
       "{\"requests\": %llu, \"errors\": %llu, \"failed_sockets\": %llu, \"compared\": %llu, "
       "\"bytes\": %llu, \"wall\": %.4f, \"own_cpu\": %.4f, "

@@ -1,6 +1,7 @@
 #include "io/offload.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <cerrno>
@@ -31,6 +32,7 @@ Offload::Offload(void (*wake)(void*), void* context, Limits limits)
     : limits_(limits), shared_(new Shared) {
   shared_->wake = wake;
   shared_->context = context;
+  shared_->niceness = limits.niceness;
 }
 
 Offload::~Offload() {
@@ -116,6 +118,7 @@ void* Offload::thread_main(void* shared) {
 
 // Leaves with the mutex's last use: the destructor frees what is shared once no thread is counted.
 void Offload::work(Shared& shared) {
+  if (shared.niceness != 0) setpriority(PRIO_PROCESS, 0, shared.niceness);  // This thread's.
   Lock lock(shared.mutex);
   while (true) {
     ++shared.idle;
@@ -130,8 +133,16 @@ void Offload::work(Shared& shared) {
     pthread_mutex_lock(&shared.mutex);
     if (shared.stopping) break;
     shared.done.push_back(*task);
-    // Under the mutex, so that the loop is still there.
+    if (shared.niceness == 0) {
+      // Under the mutex, so that the loop is still there.
+      shared.wake(shared.context);
+      continue;
+    }
+    // The loop, which takes the processor as soon as it is woken, must not find the mutex taken by
+    // a thread that now waits behind everybody. It is still there: it waits for this thread to end.
+    pthread_mutex_unlock(&shared.mutex);
     shared.wake(shared.context);
+    pthread_mutex_lock(&shared.mutex);
   }
   --shared.threads;
   pthread_cond_signal(&shared.ended);

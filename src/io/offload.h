@@ -15,6 +15,8 @@ namespace corehttpd::io {
 class Offload {
  public:
   static constexpr std::size_t kThreads = 2;
+  // Of threads that compute: a thirtieth of a processor that the loop would have for itself.
+  static constexpr int kComputingNiceness = 15;
   // Tasks accepted and not yet taken back by take_done().
   static constexpr std::size_t kTasksMax = 256;
   struct Limits {
@@ -22,6 +24,9 @@ class Offload {
     // Whether the destructor waits for running tasks. If not, they are given a moment, and threads
     // that are still stuck in the kernel end with the process; their tasks are never freed.
     bool patient = true;
+    // The threads' nice value, 0: the process's. What computes for milliseconds yields to the loop
+    // where both share a processor. Only for patient sets.
+    int niceness = 0;
   };
 
   // wake(context) is called from the threads whenever take_done() may have something new; it must
@@ -43,6 +48,7 @@ class Offload {
   struct Shared {
     void (*wake)(void*) = nullptr;
     void* context = nullptr;
+    int niceness = 0;
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t changed = PTHREAD_COND_INITIALIZER;  // queued or stopping.
     pthread_cond_t ended = PTHREAD_COND_INITIALIZER;    // A thread has left its loop.

@@ -78,6 +78,7 @@ class RingLoop final : public Loop {
     iovec vectors[kVectorsMax];
   };
   static constexpr unsigned kCompletionsPerTurn = 256;
+  static constexpr unsigned kCompletionsPerBatch = 16;
   static constexpr std::size_t kScratchBytes = 256 * 1024;
   static constexpr int kWaiting = INT32_MIN;  // A step has not ended the operation.
 

@@ -11,6 +11,7 @@
 #include "corehttpd/tls/replay_guard.h"
 #include "corehttpd/tls/session_cache.h"
 #include "corehttpd/tls/tickets.h"
+#include "tls/policy.h"
 #include "tls/stream_callbacks.h"
 
 namespace corehttpd::tls {
@@ -30,7 +31,10 @@ bool set_up_cipher(EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, const NamedTicketKe
       OSSL_PARAM_construct_end(),
   };
   if (EVP_MAC_CTX_set_params(mac, parameters) != 1) return false;
-  const EVP_CIPHER* const kind = named.small ? EVP_aes_128_cbc() : EVP_aes_256_cbc();
+  // Fetched once; by way of EVP_aes_256_cbc() the library would look it up each time.
+  static EVP_CIPHER* const aes128 = EVP_CIPHER_fetch(nullptr, "AES-128-CBC", nullptr);
+  static EVP_CIPHER* const aes256 = EVP_CIPHER_fetch(nullptr, "AES-256-CBC", nullptr);
+  const EVP_CIPHER* const kind = named.small ? aes128 : aes256;
   return EVP_CipherInit_ex(cipher, kind, nullptr, named.key.aes.data(), iv, encrypt ? 1 : 0) == 1;
 }
 
@@ -85,10 +89,12 @@ int StreamCallbacks::choose_protocol(SSL* ssl, const unsigned char** out, unsign
   return SSL_TLSEXT_ERR_OK;
 }
 
-// Not asked on resumption: a resumed session keeps the time that it was given.
+// Not asked on resumption: a resumed session needs no certificate, and keeps the time that it was
+// given.
 int StreamCallbacks::on_certificate(SSL* ssl, void*) {
-  const Stream& stream = of(ssl);
+  Stream& stream = of(ssl);
   if (stream.policy_ == nullptr) return 1;
+  if (!stream.slow_key_) stream.use_certificates();
   if (SSL_SESSION* session = SSL_get_session(ssl))
     SSL_SESSION_set_timeout(session,
                             static_cast<long>(stream.policy_->settings->session_timeout / 1000));

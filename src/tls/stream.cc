@@ -236,7 +236,7 @@ bool Stream::close(TurnTask& done) {
   }
   if (!std::exchange(closing_, true) && !send_.pending() && send_error_ == 0) {
     say_goodbye();
-    send_now();
+    send_now(MSG_MORE);  // The descriptor's close is next, and leaves with it.
   }
   if (idle()) return true;
   when_closed_ = &done;

@@ -269,17 +269,12 @@ bool Stream::apply(const SitePolicy& site) {
   if (!site.settings->session_tickets && site.session_cache == nullptr)
     SSL_set_num_tickets(ssl_, 0);
   bool any = site.patterns.empty();
-  const auto use = [&](const Credential& one) {
+  each_credential([&](const Credential& one) {
     any = true;
     slow_key_ |= one.slow;
-    SSL_use_cert_and_key(ssl_, one.certificate.get(), one.key.get(), one.chain.get(), 0);
-  };
-  // As in nginx the last of a kind counts, and one of ssl_conf_command, which the context has
-  // already, before all.
-  for (auto one = site.credentials.rbegin(); one != site.credentials.rend(); ++one) use(**one);
-  for (const CredentialPattern* pattern : site.patterns) {
-    if (const Credential* one = store_.find(*pattern, server_name_)) use(*one);
-  }
+  });
+  // A thread must not look at what the loop may replace meanwhile.
+  if (slow_key_) use_certificates();
   // Not from whom a certificate is asked: the site may want to see it first. Resumed sessions sign
   // nothing, but whether one is resumed shows only in the thread where slow keys would sign.
   const bool early = site.settings->early_data && early_ == Early::kTrying && !slow_key_ &&
@@ -287,6 +282,24 @@ bool Stream::apply(const SitePolicy& site) {
   if (early) SSL_set_max_early_data(ssl_, kEarlyDataMax);
   ERR_clear_error();
   return any;
+}
+
+template <class Function>
+void Stream::each_credential(const Function& function) const {
+  // As in nginx the last of a kind counts, and one of ssl_conf_command, which the context has
+  // already, before all: what is given first stays.
+  const auto& own = policy_->credentials;
+  for (auto one = own.rbegin(); one != own.rend(); ++one) function(**one);
+  for (const CredentialPattern* pattern : policy_->patterns) {
+    if (const Credential* one = store_.find(*pattern, server_name_)) function(*one);
+  }
+}
+
+void Stream::use_certificates() {
+  each_credential([&](const Credential& one) {
+    SSL_use_cert_and_key(ssl_, one.certificate.get(), one.key.get(), one.chain.get(), 0);
+  });
+  ERR_clear_error();
 }
 
 }  // namespace corehttpd::tls

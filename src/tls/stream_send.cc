@@ -200,13 +200,13 @@ void Stream::say_goodbye() {
 }
 
 // Without waiting, for the last words: what the socket has no room for is lost.
-void Stream::send_now() {
+void Stream::send_now(int flags) {
   while (!output_.empty() && !send_.pending()) {
     std::array<iovec, io::Loop::kVectorsMax> vectors;
     msghdr message{};
     message.msg_iov = vectors.data();
     message.msg_iovlen = output_.gather(vectors);
-    const ssize_t sent = ::sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = ::sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL | flags);
     if (sent < 0 && errno == EINTR) continue;
     if (sent <= 0) return;
     output_.consume(static_cast<std::size_t>(sent));

@@ -41,8 +41,12 @@ constexpr Rate kRate;
 template <auto Field>
 bool set_rate(const conf::Setting& s) {
   std::uint64_t literal = 0;
-  if (!expr::has_variables(s.word(0)) && !conf::read_size(s, 0, literal)) return false;
-  return expr::read_program(s, 0, static_cast<RateSettings*>(s.settings)->*Field);
+  expr::Program& program = static_cast<RateSettings*>(s.settings)->*Field;
+  if (expr::has_variables(s.word(0))) return expr::read_program(s, 0, program);
+  if (!conf::read_size(s, 0, literal)) return false;
+  if (literal != 0) return expr::read_program(s, 0, program);
+  program = {};  // What nobody limits costs no evaluation.
+  return true;
 }
 
 constexpr conf::Context kContexts = conf::kHttpServerLocation | conf::Context::kIfLocation;

@@ -33,10 +33,12 @@ class Load:
         self.address, self.big, self.http1, self.http2_client = address, big, http1, http2
         self.stop, self.failures, self.served = threading.Event(), [], 0
         self.lock = threading.Lock()
-        work = [self.kept, self.kept, self.fresh, self.posts, self.http2, self.http2, self.http2_posts, self.downloads]
-        self.threads = [threading.Thread(target=self.guarded, args=(one,)) for one in work]
+        self.threads = [threading.Thread(target=self.guarded, args=(one,)) for one in self.work()]
         for thread in self.threads:
             thread.start()
+
+    def work(self):
+        return [self.kept, self.kept, self.fresh, self.posts, self.http2, self.http2, self.http2_posts, self.downloads]
 
     def guarded(self, function):
         while not self.stop.is_set():
@@ -76,7 +78,7 @@ class Load:
     def http2(self, **request):
         """One connection until GOAWAY, which allows what was begun to end. (h2load is of no use here: at the first request that it may
         not send after GOAWAY it closes the connection, with answers that it has received unread.)"""
-        client = self.http2_client(self.address)
+        client = self.open_http2()
         try:
             while not self.stop.is_set() and not any(
                     type(e).__name__ == 'ConnectionTerminated' for e in client.events.get(0, [])):
@@ -87,6 +89,9 @@ class Load:
                         self.check(client.read_response(stream), b'who')
         finally:
             client.close()
+
+    def open_http2(self):
+        return self.http2_client(self.address)
 
     def http2_posts(self):
         self.http2(method='POST', body=b'x' * 20000)

@@ -177,6 +177,10 @@ class Stream final : private io::Layer, private io::Receiver {
   void fail_handshake(std::string text, bool client);
   int on_client_hello(int* alert);
   bool apply(const SitePolicy& policy);
+  // The certificates of the site, in the order in which the library is to see them.
+  template <class Function>
+  void each_credential(const Function& function) const;
+  void use_certificates();
 
   // stream.cc: input
   void decrypt();
@@ -192,7 +196,7 @@ class Stream final : private io::Layer, private io::Receiver {
   void on_sent(int result);
   int take_report();
   void say_goodbye();
-  void send_now();
+  void send_now(int flags = 0);
 
   // The library's side (bio.cc).
   std::size_t take_input(std::byte* into, std::size_t length);

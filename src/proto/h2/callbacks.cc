@@ -143,12 +143,13 @@ ssize_t read_data(nghttp2_session*, std::int32_t, std::uint8_t*, std::size_t len
 }
 
 nghttp2_session* make_session(Connection& connection, const http::CoreSettings& core,
-                              const Settings& settings) {
+                              const Settings& settings, Memory& memory) {
   // One set for all sessions of the process; never freed.
   static nghttp2_session_callbacks* const callbacks = make_callbacks();
   static nghttp2_option* const options = make_options();
   nghttp2_session* session = nullptr;
-  if (nghttp2_session_server_new2(&session, callbacks, &connection, options) != 0) return nullptr;
+  if (nghttp2_session_server_new3(&session, callbacks, &connection, options, memory.library()) != 0)
+    return nullptr;
   const nghttp2_settings_entry entries[] = {
       {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, NGHTTP2_MAX_WINDOW_SIZE},  // See announce().
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, RequestBuilder::list_bytes_max(core)},

@@ -13,12 +13,14 @@
 namespace corehttpd::h2 {
 
 class Connection;
+class Memory;
 
 inline constexpr std::size_t kFrameHeaderBytes = 9;  // RFC 9113 §4.1.
 
-// A server session whose first SETTINGS frame is queued. nullptr: out of memory.
+// A server session whose first SETTINGS frame is queued; memory must outlive it. nullptr: out of
+// memory.
 nghttp2_session* make_session(Connection& connection, const http::CoreSettings& core,
-                              const Settings& settings);
+                              const Settings& settings, Memory& memory);
 
 // Data provider of every response: source.ptr is the Stream.
 ssize_t read_data(nghttp2_session* session, std::int32_t stream_id, std::uint8_t* buffer,

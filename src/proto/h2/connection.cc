@@ -62,7 +62,7 @@ void Connection::begin(std::span<const std::byte> received) {
   // A graceful end that has begun already will not be announced again: the connection was the
   // acceptor's then, waiting for its first bytes or changing hands.
   drain_asked_ = services_.draining;
-  session_ = make_session(*this, settings_, h2_settings_);
+  session_ = make_session(*this, settings_, h2_settings_, memory_);
   if (session_ == nullptr || !announce()) {
     close_asked_ = true;
     return post();

@@ -19,6 +19,7 @@
 #include "corehttpd/proto/connection_set.h"
 #include "proto/h2/budget.h"
 #include "proto/h2/frame_scanner.h"
+#include "proto/h2/memory.h"
 #include "proto/h2/segment_queue.h"
 #include "proto/h2/settings.h"
 #include "proto/h2/stream.h"
@@ -182,6 +183,7 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   http::Services& services_;
   const http::CoreSettings& settings_;  // Of the endpoint's default site.
   const Settings& h2_settings_;         // The same site's.
+  Memory memory_;
   nghttp2_session* session_ = nullptr;
   FrameScanner scanner_;
   SegmentQueue output_;

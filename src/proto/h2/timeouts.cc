@@ -83,6 +83,7 @@ bool Connection::check_connection() {
     poll_only_ = true;
     receive_idle();
     output_.release_storage();
+    if (nghttp2_session_want_write(session_) == 0) memory_.rest();
   }
   return true;
 }

@@ -91,6 +91,22 @@ TEST_F(H2Connection, IdleConnectionEndsWithGoaway) {
   EXPECT_GE(worker.loop.clock().now_ms() - idle_since, 20'000);
 }
 
+// Its session has given memory back meanwhile.
+TEST_F(H2Connection, IdleConnectionGoesOn) {
+  worker.core.keepalive_timeout = 60'000;
+  client.start();
+  io::Timer later([](io::Timer&) {});
+  for (int round = 0; round < 3; ++round) {
+    const auto id = client.get("/a");
+    client.pump();
+    EXPECT_EQ(client.replies[id].body, "hello");
+    worker.loop.schedule(later, 20'000);
+    const Milliseconds end = worker.loop.clock().now_ms() + 20'000;
+    while (worker.loop.clock().now_ms() < end) worker.loop.run_once();
+  }
+  EXPECT_TRUE(client.goaways.empty());
+}
+
 TEST_F(H2Connection, DrainGoesInTwoSteps) {
   client.start();
   const auto id = client.get("/wait");

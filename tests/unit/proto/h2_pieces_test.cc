@@ -3,6 +3,7 @@
 
 #include "proto/h2/budget.h"
 #include "proto/h2/frame_scanner.h"
+#include "proto/h2/memory.h"
 #include "proto/h2/priority.h"
 #include "proto/h2/segment_queue.h"
 
@@ -36,6 +37,42 @@ std::string text_of(const SegmentQueue& queue) {
   for (std::size_t i = 0; i < count; ++i)
     text.append(static_cast<char*>(vectors[i].iov_base), vectors[i].iov_len);
   return text;
+}
+
+TEST(H2Memory, RestGivesBackWhatNobodyReads) {
+  Memory memory;
+  const nghttp2_mem& library = *memory.library();
+  auto* frame = static_cast<char*>(library.malloc(16 * 1024 + 10, library.mem_user_data));
+  auto* table = static_cast<char*>(library.calloc(256, 16, library.mem_user_data));
+  std::fill_n(frame, 16 * 1024 + 10, 'x');
+  table[4000] = 'x';
+  memory.rest();
+  EXPECT_EQ(frame[5], 0);  // Its page is gone, and a fresh one is there.
+  EXPECT_EQ(table[4000], 'x');
+  std::fill_n(frame, 16 * 1024 + 10, 'y');
+  EXPECT_EQ(frame[16 * 1024 + 9], 'y');
+  library.free(frame, library.mem_user_data);
+  library.free(table, library.mem_user_data);
+}
+
+TEST(H2Memory, PiecesOfAllSizesKeepTheirContent) {
+  Memory memory;
+  const nghttp2_mem& library = *memory.library();
+  for (std::size_t size :
+       {1, 16, 17, 511, 512, 513, 4096, 4097, 16384, 16394, 20472, 20473, 70000}) {
+    auto* piece = static_cast<char*>(library.malloc(size, library.mem_user_data));
+    std::fill_n(piece, size, 'a');
+    // Two of a kind at once, and one that grows to another kind.
+    auto* other = static_cast<char*>(library.malloc(size, library.mem_user_data));
+    std::fill_n(other, size, 'b');
+    piece = static_cast<char*>(library.realloc(piece, size + 5000, library.mem_user_data));
+    std::fill_n(piece + size, 5000, 'c');
+    EXPECT_EQ(std::count(piece, piece + size, 'a'), static_cast<std::ptrdiff_t>(size));
+    EXPECT_EQ(std::count(other, other + size, 'b'), static_cast<std::ptrdiff_t>(size));
+    library.free(piece, library.mem_user_data);
+    library.free(other, library.mem_user_data);
+  }
+  library.free(nullptr, library.mem_user_data);
 }
 
 TEST(H2SegmentQueue, SmallPiecesShareAVector) {
