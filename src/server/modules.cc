@@ -47,6 +47,8 @@ std::span<const http::StepFactory> step_factories() {
     list.push_back({http::Phase::kContent, handlers::make_status_step});
     list.push_back(handlers::empty_gif());
     list.push_back(handlers::fastcgi_step());
+    list.push_back(handlers::scgi_step());
+    list.push_back(handlers::uwsgi_step());
     list.push_back(handlers::random_index());
     list.push_back(handlers::index());
     list.push_back(handlers::autoindex());
@@ -82,7 +84,6 @@ std::span<const conf::Module* const> modules() {
       &route::route_module(),
       &tls::module(),
       &assets::module(),
-      &upstream::upstream_module(),
       &access::access_module(),
       &access::auth_basic_module(),
       &access::auth_request_module(),
@@ -96,6 +97,9 @@ std::span<const conf::Module* const> modules() {
       &handlers::autoindex_module(),
       &handlers::precompressed_module(),
       &handlers::fastcgi_module(),
+      &handlers::scgi_module(),
+      &handlers::uwsgi_module(),
+      &upstream::upstream_module(),  // Behind what names servers.
       &handlers::status_module(),
       &handlers::access_log_module(),
       &transform::fields_module(),
