@@ -1,9 +1,10 @@
 #include "upstream/backends.h"
 
-#include <poll.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "corehttpd/base/check.h"
 #include "upstream/php_fpm.h"
@@ -17,6 +18,25 @@ constexpr Milliseconds kIdleMs = 1000;
 constexpr Milliseconds kPatienceMs = 100;
 constexpr Milliseconds kReapMs = 500;
 constexpr const char* kUsualFiles = "/etc/php/*/fpm/pool.d/*.conf";
+
+// A unix socket may be named by a link to it, as Debian's /run/php/php-fpm.sock, which may not be
+// there yet when we start: then its alternative tells.
+io::Address real_address(const io::Address& address) {
+  if (!address.is_unix()) return address;
+  std::string path = address.to_string().substr(5);
+  for (int links = 0; links < 8; ++links) {
+    char target[sizeof(sockaddr_un::sun_path)];
+    ssize_t length = ::readlink(path.c_str(), target, sizeof(target));
+    if (length < 0 && errno == ENOENT) {
+      const std::string alternative = "/etc/alternatives/" + path.substr(path.rfind('/') + 1);
+      length = ::readlink(alternative.c_str(), target, sizeof(target));
+    }
+    if (length <= 0) break;
+    const std::string_view to(target, static_cast<std::size_t>(length));
+    path = to.front() == '/' ? std::string(to) : path.substr(0, path.rfind('/') + 1).append(to);
+  }
+  return io::parse_address("unix:" + path, 0).value_or(address);
+}
 
 }  // namespace
 
@@ -246,7 +266,7 @@ void Backends::link_group(Group& group, SharedState& shared) {
                            group.keepalive.connections > 0 ? kIdleMs : 0, shared);
       }
     } else if (peer.automatic) {
-      peer.backend = at(peer.address);
+      peer.backend = at(real_address(peer.address));
     }
   }
 }

@@ -14,9 +14,9 @@ SITE = '''server { listen @SOCK@; root @DIR@/www; location / { }
     fastcgi_pass unix:@DIR@/php.sock; %s } }'''
 
 
-def pool_file(directory, children, manager='static'):
+def pool_file(directory, children, manager='static', listen='real.sock'):
     (directory / 'www.pool').write_text(f'; A pool.\n[www]\nuser = www-data\nlisten = {directory}/$pool.sock ; not this\n'
-                                        f'[php]\nlisten = "{directory}/php.sock"\npm = {manager}\npm.max_children = {children}\n')
+                                        f'[php]\nlisten = "{directory}/{listen}"\npm = {manager}\npm.max_children = {children}\n')
 
 
 @pytest.fixture
@@ -25,9 +25,10 @@ def origin(server, directory):
 
     def make(handler, children=2, location='', workers=1, manager='static'):
         pool_file(directory, children, manager)
+        os.symlink('real.sock', directory / 'php.sock')  # As Debian's /run/php/php-fpm.sock.
         s = server(HTTP + SITE % location, workers=workers)
         s.file('static.txt', 'static')
-        peers.append(Peer(s.directory / 'php.sock', handler if callable(handler) else lambda r: r.send(handler)))
+        peers.append(Peer(s.directory / 'real.sock', handler if callable(handler) else lambda r: r.send(handler)))
         return s, peers[-1]
 
     yield make
@@ -140,7 +141,7 @@ def test_on_demand_pools_keep_no_idle_connection(origin):
 
 def test_php_fpm_with_one_request_per_child_and_restarts(server, directory):
     """Case 11."""
-    pool_file(directory, 2)
+    pool_file(directory, 2, listen='php.sock')
     s = server(HTTP + SITE % '', workers=2)
     s.file('ok.php', '<?php echo "ok ", $_SERVER["REQUEST_METHOD"];')
     fpm = PhpFpm(s.directory, 'pm = static\npm.max_children = 2\npm.max_requests = 1\n')
