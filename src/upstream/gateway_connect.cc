@@ -200,17 +200,23 @@ void GatewayRequest::give_up_waiting() {
 // A kept connection had ended before the request could reach anybody: that is no failure of the
 // server. The request is sent anew over a fresh one, once, in the same place.
 bool GatewayRequest::retry_over_fresh(int errno_value) {
-  if (!reused_ || exchange_ == nullptr || stream_begun_ || respond_due_ || responded_) return false;
+  if (exchange_ == nullptr || stream_begun_ || respond_due_ || responded_) return false;
+  // A pool that is being restarted also closes new connections that its old workers have accepted.
+  if (!reused_ && (backend_ == nullptr || retried_)) return false;
   if (attempt_->bytes_received > 0) return false;
   // The kernel knows when nothing can have been begun with what we sent.
   const bool unread = errno_value == ECONNRESET || errno_value == EPIPE || send_error_ == EPIPE ||
                       send_error_ == ECONNRESET || connection_->bytes_sent() == 0 ||
                       connection_->left_unread();
-  if (!unread && !is_idempotent(exchange_->request().method) &&
-      (settings().next_upstream & kNextNonIdempotent) == 0) {
-    return false;
+  if (!unread) {
+    if (!reused_) return false;
+    if (!is_idempotent(exchange_->request().method) &&
+        (settings().next_upstream & kNextNonIdempotent) == 0) {
+      return false;
+    }
   }
-  log(LogLevel::kInfo, "upstream closed a kept connection, sending the request over a new one");
+  if (!reused_) retried_ = true;
+  log(LogLevel::kInfo, "upstream closed a connection unread, sending the request over a new one");
   loop_.cancel(read_timer_);
   std::exchange(connection_, nullptr)->close();
   codec_ = nullptr;

@@ -169,6 +169,7 @@ class GatewayRequest final : private OriginConnection::User,
   bool has_place_ = false;         // At backend_; to be given back.
   bool keep_ = false;              // The origin was asked to leave the connection open.
   bool reused_ = false;            // The connection carried other requests before.
+  bool retried_ = false;           // A new connection was closed unread already.
   bool reusable_ = false;          // It may carry others: ours has ended in good order.
   std::size_t input_left_ = 0;     // Bytes received behind the event being handled.
   OriginConnection* connection_ = nullptr;

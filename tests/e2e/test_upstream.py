@@ -219,6 +219,6 @@ def test_keepalive(group):
 def test_a_stale_kept_connection_is_no_failure(group):
     def once(r):
         says(b'a')(r)
-        r.connection.shutdown(2)
+        r.connection.close()
     s = group('upstream k { server unix:@DIR@/a.sock; keepalive 2; }', 'location / { fastcgi_keep_conn on; fastcgi_pass k; }', a=once)
     assert bodies(s, '/', 10, method='POST', body=b'x') == 'a' * 10
