@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "corehttpd/base/check.h"
@@ -43,12 +44,11 @@ http::StepOutcome GatewayRequest::begin() {
   exchange_->on_abort(abort_hook_);
   attempts_ = &exchange_->state<Attempts>();
   const http::RequestHead& request = exchange_->request();
-  // Without a length the origin could not be told one: such a body is always buffered.
   streaming_ = !settings().request_buffering && settings().pass_request_body &&
-               request.body_expected && request.content_length &&
+               request.body_expected && (request.content_length || may_omit_length()) &&
                exchange_->body().state() == http::RequestBody::State::kUnread;
   if (streaming_) {
-    body_bytes_ = *request.content_length;
+    body_bytes_ = request.content_length.value_or(0);
     begin_attempt();
   } else if (!settings().pass_request_body) {
     begin_attempt();
@@ -57,6 +57,15 @@ http::StepOutcome GatewayRequest::begin() {
   }
   starting_ = false;
   return early_outcome_.value_or(http::StepOutcome::suspend());
+}
+
+// PHP reads no more of a body than CONTENT_LENGTH says, and SCGI begins with it: one of unknown
+// length is buffered for them whatever is configured. (Of origins that no pool file tells of we
+// don't know what they are.)
+bool GatewayRequest::may_omit_length() const {
+  if (pass_.protocol->needs_body_length()) return false;
+  return std::ranges::none_of(pass_.group->peers,
+                              [](const Peer& peer) { return peer.backend != nullptr; });
 }
 
 void GatewayRequest::attempt_failed(NextUpstream why, std::uint16_t status) {

@@ -70,6 +70,7 @@ class GatewayRequest final : private OriginConnection::User,
   // client gets if no other server is asked. The reason has been logged.
   void attempt_failed(NextUpstream why, std::uint16_t status);
   bool may_retry(NextUpstream why) const;
+  bool may_omit_length() const;
   // Tells the exchange how it goes on. Once.
   void conclude(http::StepOutcome outcome);
   // The origin is done with, well or not.

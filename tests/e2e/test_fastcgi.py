@@ -145,6 +145,25 @@ def test_chunked_and_unknown_length_bodies(origin, protocol):
     assert peer.requests[0].body == body and peer.requests[0].params['CONTENT_LENGTH'] == str(len(body))
 
 
+def test_a_body_of_unknown_length_can_be_streamed(origin, protocol):
+    s, peer = origin(lambda r: None, 'fastcgi_request_buffering off;', early=True)
+    client = s.connect(protocol)
+    if protocol == 'h1':
+        client.send(b'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n')
+    else:
+        stream = client.start('/', 'POST', end=False)
+        client.send_body(stream, b'first', end=False)
+    wait_until(lambda: peer.requests and peer.requests[0].body == b'first', 'the first piece')
+    if protocol == 'h1':
+        client.send(b'4\r\nlast\r\n0\r\n\r\n')
+    else:
+        client.send_body(stream, b'last')
+    wait_until(lambda: peer.requests[0].body == b'firstlast', 'the last piece')
+    peer.requests[0].send(answer(OK))
+    r = client.read_response() if protocol == 'h1' else client.read_response(stream)
+    assert (r.status, r.body) == (200, b'ok') and not peer.requests[0].params['CONTENT_LENGTH']
+
+
 def test_body_too_large_never_reaches_the_origin(origin, protocol):
     s, peer = origin(answer(OK), 'client_max_body_size 1000;')
     assert s.get('/', protocol, method='POST', body=b'x' * 1001).status == 413

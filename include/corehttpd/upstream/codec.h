@@ -68,6 +68,8 @@ class OriginProtocol {
   virtual std::string_view scheme() const = 0;
   // Who speaks on the error stream, for logs: "FastCGI".
   virtual std::string_view title() const = 0;
+  // Whether a request cannot begin before the length of its body is known.
+  virtual bool needs_body_length() const { return false; }
   // Whether a response may begin with a status line as HTTP has it.
   virtual bool has_status_line() const { return false; }
   // The request up to its body, for this exchange, whose body is complete or of known length. body:

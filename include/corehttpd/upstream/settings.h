@@ -264,7 +264,8 @@ inline constexpr Directive kRows[] = {
      .set = conf::set_flag<&G::request_buffering>,
      .default_value = "on",
      .doc = "Whether the request's body is read completely before a server is asked. A body of "
-            "unknown length always is."},
+            "unknown length always is towards SCGI servers and php-fpm pools whose files are known "
+            "(fastcgi_pool_files), which have to be told it."},
     {.name = "send_lowat",
      .contexts = kHere,
      .syntax = "size",

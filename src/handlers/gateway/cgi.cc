@@ -98,6 +98,7 @@ class ScgiProtocol final : public upstream::OriginProtocol {
  public:
   std::string_view scheme() const override { return "scgi"; }
   std::string_view title() const override { return "SCGI"; }
+  bool needs_body_length() const override { return true; }
   bool has_status_line() const override { return true; }
   Segment encode_head(http::Exchange& exchange, std::uint64_t body_bytes, bool) const override {
     return upstream::scgi::encode_head(params_of<ScgiSettings>(exchange, body_bytes), body_bytes);

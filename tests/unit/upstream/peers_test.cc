@@ -256,7 +256,7 @@ TEST(SharedState, APlaceOutlivesNobody) {
     void on_place(OriginConnection*) override {}
   };
   const auto acquire = [&] {
-    io::SimLoop loop;
+    io::SimLoop loop{io::SimOptions{.seed = 1}};
     NoWaiter waiter;
     OriginConnection* reused = nullptr;
     return backend.acquire(loop, waiter, 0, false, reused);
