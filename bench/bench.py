@@ -86,7 +86,9 @@ class Field:
                 servers.Caddy('caddy', self.others)]
 
     def floors(self):
-        return {name: servers.Floor('floor', self.state / f'floor-{name}', BUILD / 'bench/floor', size) for name, size in SIZES.items()}
+        """By the file's name and whether each request has a connection of its own."""
+        return {(name, close): servers.Floor('floor', self.state / f'floor-{name}-{close}', BUILD / 'bench/floor', size, close)
+                for name, size in SIZES.items() for close in (False, True)}
 
     def shipped(self):
         return [shipped.Corehttpd('corehttpd', TOP, BUILD / 'corehttpd', self.state / 'shipped'),
@@ -105,7 +107,7 @@ def run_loads(scenarios, field, options, state):
         for scenario in scenarios:
             rows = []
             for cell in cells(scenario, options):
-                floor = [] if cell.close or cell.file == 'large' else [floors[cell.file]]
+                floor = [] if cell.file == 'large' else [floors[cell.file, cell.close]]
                 rows += load.run_cell(cell, everybody + floor, state, note)
             found[scenario] = rows
         versions = {s.name: s.version() for s in everybody}

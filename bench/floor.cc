@@ -2,7 +2,9 @@
 // Answers every "\r\n\r\n" with the same 200 and a body of the given size. The server's CPU per
 // request is measured against it.
 //
-//   floor port body_bytes [workers]
+//   floor port body_bytes [workers [close]]
+//
+// close: 1 ends each connection after its first response, the last segment of which carries the FIN.
 //
 // Listens on 127.0.0.1; port 0 takes any and prints it. Ends with SIGTERM or SIGINT. More than one
 // worker share the listener.
@@ -28,6 +30,7 @@ namespace corehttpd {
 namespace {
 
 std::string response;
+bool closes = false;
 
 class Connection final : public io::Receiver {
  public:
@@ -63,6 +66,10 @@ class Connection final : public io::Receiver {
       if (matched_ == kEnd.size()) {
         matched_ = 0;
         unsent_ += response.size();
+        if (closes) {
+          loop_.receive_stop(receive_);
+          break;
+        }
       }
     }
     if (!send_.pending()) send();
@@ -76,7 +83,7 @@ class Connection final : public io::Receiver {
     if (unsent_ == 0) return;
     const std::size_t first = response.size() - (unsent_ - 1) % response.size() - 1;
     const iovec vector{response.data() + first, response.size() - first};
-    loop_.send(fd_, {&vector, 1}, unsent_ > vector.iov_len, send_);
+    loop_.send(fd_, {&vector, 1}, closes || unsent_ > vector.iov_len, send_);
   }
   void on_sent(int result) {
     if (result < 0) failed_ = true;
@@ -185,11 +192,12 @@ int main(int argc, char** argv) {
     if (index >= argc) return otherwise;
     const auto value = corehttpd::text::parse_decimal(argv[index]);
     if (value && *value <= most) return *value;
-    fmt::print(stderr, "usage: floor port body_bytes [workers]\n");
+    fmt::print(stderr, "usage: floor port body_bytes [workers [close]]\n");
     std::exit(2);
   };
   const auto port = static_cast<int>(number(1, 0, 65535));
   const auto body_bytes = static_cast<std::size_t>(number(2, 612, 1 << 30));
   const auto workers = static_cast<int>(number(3, 1, 256));
+  corehttpd::closes = number(4, 0, 1) == 1;
   return corehttpd::run(port, body_bytes, std::max(workers, 1));
 }

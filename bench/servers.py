@@ -269,9 +269,9 @@ http://127.0.0.1:{self.port}, http://localhost:{self.port} {{
 class Floor(Server):
     """The fixed answer of the given size, without parsing: what no server can beat."""
 
-    def __init__(self, name, state, binary, size):
+    def __init__(self, name, state, binary, size, close=False):
         super().__init__(name, state, state)
-        self.binary, self.size = binary, size
+        self.binary, self.size, self.close = binary, size, close
 
     def command(self):
-        return [str(self.binary), str(self.port), str(self.size)]
+        return [str(self.binary), str(self.port), str(self.size), '1', str(int(self.close))]

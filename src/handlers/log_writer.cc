@@ -52,10 +52,17 @@ LogWriter::~LogWriter() {
 }
 
 void LogWriter::line_done() {
-  if (options_.buffer_bytes == 0 || collecting_.size() >= options_.buffer_bytes) {
+  Milliseconds wait = options_.flush;  // 0: until there is enough.
+  std::size_t enough = options_.buffer_bytes;
+  if (enough == 0) {
+    const Milliseconds since = loop_.clock().now_ms() - begun_ms_;
+    wait = kPause - since;
+    enough = since < kPause ? kPauseBytesMax : 0;
+  }
+  if (collecting_.size() >= enough) {
     loop_.turn().post(turn_task_);
-  } else if (options_.flush > 0 && !flush_timer_.scheduled()) {
-    loop_.schedule(flush_timer_, options_.flush);
+  } else if (wait > 0 && !flush_timer_.scheduled()) {
+    loop_.schedule(flush_timer_, wait);
   }
 }
 
@@ -89,6 +96,7 @@ void LogWriter::advance() {
 void LogWriter::take_batch() {
   loop_.cancel(flush_timer_);
   due_ = flush_old_ = false;
+  begun_ms_ = loop_.clock().now_ms();
   written_ = 0;
   if (options_.gzip_level == 0) return writing_.swap(collecting_);
   batch_lines_ = count_lines(collecting_);

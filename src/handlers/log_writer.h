@@ -13,7 +13,7 @@
 namespace corehttpd::handlers {
 
 struct LogWriterOptions {
-  std::uint64_t buffer_bytes = 0;  // 0: written at the end of each turn.
+  std::uint64_t buffer_bytes = 0;  // 0: written at the end of the turn, if that was not just so.
   // With a buffer: the longest time that a line waits; 0: until the buffer is full.
   Milliseconds flush = 0;
   int gzip_level = 0;  // 0: plain text.
@@ -69,6 +69,11 @@ class LogWriter {
  private:
   static constexpr Milliseconds kRetryFailed = 1000;  // As nginx leaves a full disk alone.
   static constexpr Milliseconds kRetryFull = 20;      // A pipe whose reader is behind.
+  // Without a buffer a write follows the one before after so long at the earliest, unless that much
+  // waits: a thread of the kernel does each of them, and is to be woken a hundred times a second
+  // rather than thousands of times.
+  static constexpr Milliseconds kPause = 10;
+  static constexpr std::size_t kPauseBytesMax = 64 * 1024;
 
   struct Task : TurnTask {
     Task(Run function, LogWriter& o) : TurnTask(function), owner(o) {}
@@ -108,10 +113,11 @@ class LogWriter {
   Write write_;
   std::string collecting_;
   std::string writing_;
-  std::size_t written_ = 0;        // Of writing_.
-  std::uint64_t batch_lines_ = 0;  // Of writing_, where that is compressed.
-  std::uint64_t lost_ = 0;         // Lines, since the outage began.
-  bool due_ = false;               // collecting_ is to be written as soon as possible.
+  Milliseconds begun_ms_ = -kPause;  // When writing_ began to be written.
+  std::size_t written_ = 0;          // Of writing_.
+  std::uint64_t batch_lines_ = 0;    // Of writing_, where that is compressed.
+  std::uint64_t lost_ = 0;           // Lines, since the outage began.
+  bool due_ = false;                 // collecting_ is to be written as soon as possible.
   bool held_ = false;
   bool failing_ = false;    // An outage that was told; its end is to be told too.
   bool flush_old_ = false;  // collecting_ has lines that belong to the file before next_fd_.
