@@ -4,7 +4,7 @@
 //
 //   floor port body_bytes [workers [close]]
 //
-// close: 1 ends each connection after its first response, the last segment of which carries the FIN.
+// close: 1 ends each connection after its first response, whose last segment carries the FIN.
 //
 // Listens on 127.0.0.1; port 0 takes any and prints it. Ends with SIGTERM or SIGINT. More than one
 // worker share the listener.
