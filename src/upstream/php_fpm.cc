@@ -72,7 +72,9 @@ std::vector<FpmPool> parse_fpm_pools(std::string_view text) {
   std::optional<OpenPool> open;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
-    const std::string_view line = text::trim(text.substr(0, end));
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    line = text::trim(line);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.empty() || line.front() == ';' || line.front() == '#') continue;
     if (line.front() == '[' && line.back() == ']') {
