@@ -14,8 +14,9 @@ namespace {
 
 // Long enough for the next click of a busy site, short enough not to pin PHP's workers.
 constexpr Milliseconds kIdleMs = 1000;
-// A worker whose queue's head came so much earlier than ours gets our place, whatever it has.
-constexpr Milliseconds kPatienceMs = 100;
+// A worker whose queue's head has waited by so much and a quarter longer than ours gets our place,
+// whatever it has. Less would have connections go to and fro for nothing.
+constexpr Milliseconds kPatienceMs = 20;
 constexpr Milliseconds kReapMs = 500;
 constexpr const char* kUsualFiles = "/etc/php/*/fpm/pool.d/*.conf";
 
@@ -168,7 +169,8 @@ std::size_t Backend::neediest() const {
     if (i == slot_ || other.waiting <= other.granted) continue;
     if (waiting_ > 0) {
       const bool poorer = counts_->slot[slot_].used > other.used + 1;
-      const bool earlier = other.oldest_ms + kPatienceMs < counts_->slot[slot_].oldest_ms;
+      const bool earlier =
+          other.oldest_ms + kPatienceMs + waiting_ms() / 4 < counts_->slot[slot_].oldest_ms;
       if (!poorer && !earlier) continue;
     }
     if (best == SIZE_MAX || other.oldest_ms < counts_->slot[best].oldest_ms) best = i;
@@ -178,7 +180,8 @@ std::size_t Backend::neediest() const {
 
 void Backend::publish() {
   own().waiting = static_cast<std::uint32_t>(waiting_);
-  own().idle = static_cast<std::uint32_t>(idle_.size());
+  // Those that our own requests are about to get are not to be had.
+  own().idle = waiting_ > 0 ? 0 : static_cast<std::uint32_t>(idle_.size());
   if (waiting_ > 0) own().oldest_ms = waiters_.front().since_ms;
 }
 
