@@ -3,34 +3,46 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <fstream>
-#include <string>
+#include <climits>
+#include <cstdio>
+#include <cstring>
 #include <utility>
 
 namespace corehttpd::server {
-namespace {
 
-// "address perms offset device inode path": the path of a mapping that code runs from, if it is a
-// shared library's.
-std::string_view library_of(std::string_view line) {
-  const std::size_t slash = line.find('/');
-  const std::size_t mode = line.find(' ');
-  if (slash == std::string_view::npos || mode > slash) return {};
-  if (line.substr(mode + 1, 4).find('x') == std::string_view::npos) return {};
-  const std::string_view path = line.substr(slash);
-  return path.find(".so") != std::string_view::npos ? path : std::string_view();
+// From the map of the process: its device and inode tell whether the file has been replaced.
+std::vector<LoadedLibrary> loaded_libraries() {
+  std::vector<LoadedLibrary> out;
+  std::FILE* maps = std::fopen("/proc/self/maps", "re");
+  if (maps == nullptr) return out;
+  char line[PATH_MAX + 128];
+  while (std::fgets(line, sizeof(line), maps) != nullptr) {
+    unsigned int major_number = 0, minor_number = 0;
+    unsigned long inode = 0;
+    char path[PATH_MAX] = {};
+    if (std::sscanf(line, "%*s %*s %*s %x:%x %lu %4095[^\n]", &major_number, &minor_number, &inode,
+                    path) != 4 ||
+        std::strstr(path, ".so") == nullptr)
+      continue;
+    std::string name(path);
+    constexpr std::string_view kDeleted = " (deleted)";
+    bool replaced = name.ends_with(kDeleted);
+    if (replaced) name.resize(name.size() - kDeleted.size());
+    struct stat now {};
+    if (!replaced) {
+      // An overlay's map tells another device than stat(2), so the inode alone decides.
+      replaced = ::stat(name.c_str(), &now) == 0 && now.st_ino != inode;
+    }
+    const bool known =
+        std::any_of(out.begin(), out.end(), [&](const LoadedLibrary& l) { return l.path == name; });
+    if (!known) out.push_back({name, replaced});
+  }
+  std::fclose(maps);
+  return out;
 }
 
-}  // namespace
-
 Libraries::Libraries() {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    const std::string_view path = library_of(line);
-    const auto is_it = [&](const File& file) { return file.path == path; };
-    if (path.empty() || path.ends_with(" (deleted)")) continue;
-    if (std::none_of(mapped_.begin(), mapped_.end(), is_it)) mapped_.push_back({std::string(path)});
-  }
+  for (LoadedLibrary& library : loaded_libraries()) mapped_.push_back({std::move(library.path)});
   mapped_ = look();
 }
 
@@ -56,11 +68,8 @@ const std::string* Libraries::replaced(Milliseconds now_ms) {
   };
   const std::vector<File> before = std::exchange(seen_, look());
   if (!same(before, seen_) || same(seen_, reported_)) return nullptr;
-  // One that is missing comes back, or has gone with a version of ours that is not to be followed.
-  const bool complete =
-      std::none_of(seen_.begin(), seen_.end(), [](const File& file) { return file.inode == 0; });
   const auto [now, then] = std::mismatch(seen_.begin(), seen_.end(), mapped_.begin(), equal);
-  if (!complete || now == seen_.end()) return nullptr;
+  if (now == seen_.end()) return nullptr;
   reported_ = seen_;
   return &then->path;
 }

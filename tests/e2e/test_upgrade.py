@@ -178,7 +178,7 @@ def test_at_most_three_generations_and_the_oldest_goes_first(server, protocol):
         s.write_config(SITE % n)
         assert run_now(s, '-s', 'reload') == (0, '')
     wait_until(lambda: len(s.workers_pids()) == 3, 'the oldest to end')
-    assert [alive(pid) for pid in generations] == [False, False, False, True, True]
+    wait_until(lambda: [alive(pid) for pid in generations] == [False, False, False, True, True], 'nothing else to be alive')
     assert [g['state'] for g in s.status()['generations']] == ['draining', 'draining', 'serving']
     s.wait_log(r'\[warn\].*the connections of generation 1 are closed')
     # Masters count as well.
