@@ -290,34 +290,17 @@ void GatewayRequest::on_origin_closed(int errno_value) {
     log(LogLevel::kError, "writev() failed {} while sending request to upstream",
         errno_text(send_error_));
   } else {
-    log(LogLevel::kError, "upstream prematurely closed connection while {}", reading);
+    log(LogLevel::kError, "upstream prematurely closed connection while {}{}", reading,
+        about_backend());
   }
   attempt_failed(kNextError, 502);
 }
 
 void GatewayRequest::on_read_timer() {
   if (state_ == State::kQueued) return queue_timed_out();
-  log(LogLevel::kError, "upstream timed out {} while {}", errno_text(ETIMEDOUT), doing());
+  log(LogLevel::kError, "upstream timed out {} while {}{}", errno_text(ETIMEDOUT), doing(),
+      about_backend());
   attempt_failed(kNextTimeout, 504);
-}
-
-// Pauses as long as what has come so far is more than the rate allows, a second's worth ahead.
-void GatewayRequest::keep_to_rate() {
-  if (rate_ == 0 || attempt_ == nullptr || spool_.ended() || spool_.cancelled()) return;
-  const auto allowed =
-      static_cast<double>(rate_) * (static_cast<double>(now_ms() - rate_since_ms_) / 1000.0 + 1);
-  const double excess = static_cast<double>(attempt_->response_length) - allowed;
-  if (excess <= 0) return;
-  connection_->stop_receiving();
-  loop_.cancel(read_timer_);
-  loop_.schedule(rate_timer_, static_cast<Milliseconds>(
-                                  std::min(excess * 1000 / static_cast<double>(rate_) + 1, 1e9)));
-}
-
-void GatewayRequest::on_rate_timer() {
-  if (connection_ == nullptr || (responded_ && !spool_.ended() && spool_.full())) return;
-  connection_->start_receiving();
-  arm_read_timer();
 }
 
 void GatewayRequest::arm_read_timer() {

@@ -203,6 +203,34 @@ void GatewayRequest::finish_if_unused() {
   if (arena_gone_ && connection_ == nullptr) loop_.turn().post_destroy(destroy_);
 }
 
+// Pauses as long as what has come so far is more than the rate allows, a second's worth ahead.
+void GatewayRequest::keep_to_rate() {
+  if (rate_ == 0 || attempt_ == nullptr || spool_.ended() || spool_.cancelled()) return;
+  const auto allowed =
+      static_cast<double>(rate_) * (static_cast<double>(now_ms() - rate_since_ms_) / 1000.0 + 1);
+  const double excess = static_cast<double>(attempt_->response_length) - allowed;
+  if (excess <= 0) return;
+  connection_->stop_receiving();
+  loop_.cancel(read_timer_);
+  loop_.schedule(rate_timer_, static_cast<Milliseconds>(
+                                  std::min(excess * 1000 / static_cast<double>(rate_) + 1, 1e9)));
+}
+
+void GatewayRequest::on_rate_timer() {
+  if (connection_ == nullptr || (responded_ && !spool_.ended() && spool_.full())) return;
+  connection_->start_receiving();
+  arm_read_timer();
+}
+
+// " (backend "www": 8 of 8 connections in use, 12 requests waiting)", for the lines that explain a
+// 502 or 504; nothing of a server whose capacity is not known.
+std::string GatewayRequest::about_backend() const {
+  if (backend_ == nullptr) return {};
+  return fmt::format(" (backend \"{}\": {} of {} connections in use, {} requests waiting)",
+                     backend_->name(), backend_->in_use(), backend_->capacity(),
+                     backend_->waiting());
+}
+
 std::string_view GatewayRequest::doing() const {
   switch (state_) {
     case State::kReadingRequest:

@@ -56,14 +56,14 @@ void GatewayRequest::on_connected() {
 
 void GatewayRequest::on_connect_failed(int errno_value) {
   if (errno_value == ETIMEDOUT) {
-    log(LogLevel::kError, "upstream timed out {} while connecting to upstream",
-        errno_text(errno_value));
+    log(LogLevel::kError, "upstream timed out {} while connecting to upstream{}",
+        errno_text(errno_value), about_backend());
     return attempt_failed(kNextTimeout, 504);
   }
   log(errno_value == ENOENT ? LogLevel::kCrit : LogLevel::kError,
-      "connect() to {} failed {} while connecting to upstream",
+      "connect() to {} failed {} while connecting to upstream{}",
       attempt_ == nullptr ? std::string_view("an origin") : attempt_->address,
-      errno_text(errno_value));
+      errno_text(errno_value), about_backend());
   attempt_failed(kNextError, 502);
 }
 

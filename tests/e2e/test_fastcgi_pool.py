@@ -138,6 +138,9 @@ def test_on_demand_pools_keep_no_idle_connection(origin):
     assert s.get('/x.php').body == b'ok'
     wait_until(lambda: not peer.open, 'the connection to be closed', 0.9)
     assert [r.body for r in parallel(s, 12)] == [b'ok'] * 12
+    peer.close()
+    assert s.get('/x.php').status == 502
+    s.wait_log(r'while connecting to upstream \(backend "php": 1 of 3 connections in use, 0 requests waiting\), client')
 
 
 def test_php_fpm_with_one_request_per_child_and_restarts(server, directory):
