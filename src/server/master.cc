@@ -352,6 +352,7 @@ StatusFacts Master::status_facts() const {
     facts.degraded.push_back({std::string(fault.site->name), std::string(fault.reason),
                               std::string(fault.at.file), fault.at.line});
   }
+  facts.pools = upstream::pool_status(*current_->configuration);
   facts.older_masters = elders_.size();
   facts.counters = counters_->snapshot();
   facts.last_reload = last_reload_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "corehttpd/http/services.h"
+#include "corehttpd/upstream/peers.h"
 
 namespace corehttpd::server {
 
@@ -47,6 +48,7 @@ struct StatusFacts {
   http::Counters::Snapshot counters{};
   Outcome last_reload, last_upgrade;
   std::vector<DegradedSite> degraded;
+  std::vector<upstream::PoolStatus> pools;
 };
 
 std::string status_text(const StatusFacts& facts);

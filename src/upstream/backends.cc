@@ -271,6 +271,7 @@ void Backends::link_group(Group& group, SharedState& shared) {
     } else if (peer.automatic) {
       peer.backend = at(real_address(peer.address));
     }
+    if (peer.backend != nullptr) peer.backend->named_ = true;
   }
 }
 
@@ -288,6 +289,24 @@ void Backends::link(conf::Compiler& compiler, SharedState& shared) {
     }
   }
   for (Group* group : groups.all()) link_group(*group, shared);
+}
+
+std::vector<PoolStatus> pool_status(const conf::Configuration& configuration) {
+  std::vector<PoolStatus> pools;
+  const auto* backends = configuration.object<Backends>();
+  if (backends == nullptr) return pools;
+  for (const auto& backend : backends->all()) {
+    const BackendCounts* counts = backend->counts_;
+    const std::uint32_t slots = counts == nullptr ? 0 : counts->slots.load();
+    if (!backend->named_ && slots == 0) continue;
+    PoolStatus& pool = pools.emplace_back(PoolStatus{backend->name_, backend->capacity_});
+    for (std::uint32_t i = 0; i < slots; ++i) {
+      pool.connections += counts->slot[i].used;
+      pool.idle += counts->slot[i].idle;
+      pool.waiting += counts->slot[i].waiting;
+    }
+  }
+  return pools;
 }
 
 }  // namespace corehttpd::upstream

@@ -64,6 +64,7 @@ class Backend {
 
  private:
   friend class Backends;
+  friend std::vector<PoolStatus> pool_status(const conf::Configuration&);
   struct Task : TurnTask {
     Task(Run run, Backend& owner) : TurnTask(run), backend(owner) {}
     Backend& backend;
@@ -92,6 +93,7 @@ class Backend {
   BackendCounts* counts_ = nullptr;
   std::unique_ptr<BackendCounts> private_counts_;
   std::size_t slot_ = 0;
+  bool named_ = false;  // A server of the configuration belongs to it.
   // The worker's own.
   io::Loop* loop_ = nullptr;
   List<Waiter> waiters_;
@@ -112,6 +114,7 @@ class Backends {
   void link(conf::Compiler& compiler, SharedState& shared);
   // The backend that listens there; nullptr: its capacity is not known.
   Backend* at(const io::Address& address) const;
+  std::span<const std::unique_ptr<Backend>> all() const { return list_; }
 
  private:
   struct Known {

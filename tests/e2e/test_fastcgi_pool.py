@@ -109,6 +109,7 @@ def test_a_full_queue_is_503(origin):
     assert (refused.status, refused['retry-after']) == (503, '5')
     s.wait_log(r'upstream queue is full while connecting to upstream: backend "php" has 1 of 1 connections in use and 3 requests waiting')
     assert s.get('/static.txt').body == b'static'
+    assert s.status()['pools'] == [{'name': 'php', 'capacity': 1, 'connections': 1, 'idle': 0, 'waiting': 3}]
     clients[2].close()  # Leaves the queue: somebody else may stand in it.
     s.wait_log('client prematurely closed connection')
     late = s.connect('h1')

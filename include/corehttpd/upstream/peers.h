@@ -173,6 +173,17 @@ class Groups {
   std::vector<Group*> all_;
 };
 
+// A backend of known capacity as it is now, all workers taken together.
+struct PoolStatus {
+  std::string_view name;  // Lives in the configuration.
+  std::uint32_t capacity = 0;
+  std::uint32_t connections = 0;
+  std::uint32_t idle = 0;  // Of these: without a request.
+  std::uint32_t waiting = 0;
+};
+// Of those that servers of the configuration belong to, or that were used.
+std::vector<PoolStatus> pool_status(const conf::Configuration& configuration);
+
 // unix:/path (also with nginx's ":" and a URI behind it), address:port or, where a name is allowed,
 // host:port. default_port 0: a port is required. A name yields a peer for each of its addresses,
 // copies of base but for what tells them apart. One that cannot be resolved is no error: the server
