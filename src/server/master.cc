@@ -360,6 +360,7 @@ StatusFacts Master::status_facts() const {
     for (tls::CertificateFacts& one : store->certificates())
       facts.certificates.push_back({std::move(one.file), std::move(one.sites), one.expires});
   }
+  facts.pools = upstream::pool_status(*current_->configuration);
   facts.older_masters = elders_.size();
   facts.counters = counters_->snapshot();
   facts.last_reload = last_reload_;

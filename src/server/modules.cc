@@ -48,6 +48,8 @@ std::span<const http::StepFactory> step_factories() {
     list.push_back({http::Phase::kContent, handlers::make_status_step});
     list.push_back(handlers::empty_gif());
     list.push_back(handlers::fastcgi_step());
+    list.push_back(handlers::scgi_step());
+    list.push_back(handlers::uwsgi_step());
     list.push_back(handlers::random_index());
     list.push_back(handlers::index());
     list.push_back(handlers::autoindex());
@@ -84,7 +86,6 @@ std::span<const conf::Module* const> modules() {
       &tls::module(),
       &h2::module(),
       &assets::module(),
-      &upstream::upstream_module(),
       &access::access_module(),
       &access::auth_basic_module(),
       &access::auth_request_module(),
@@ -98,6 +99,9 @@ std::span<const conf::Module* const> modules() {
       &handlers::autoindex_module(),
       &handlers::precompressed_module(),
       &handlers::fastcgi_module(),
+      &handlers::scgi_module(),
+      &handlers::uwsgi_module(),
+      &upstream::upstream_module(),  // Behind what names servers.
       &handlers::status_module(),
       &handlers::access_log_module(),
       &transform::fields_module(),

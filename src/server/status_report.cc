@@ -59,6 +59,16 @@ std::string generation_json(const StatusFacts::Generation& generation, std::time
                      now - generation.started_at, workers);
 }
 
+std::string pools_json(const std::vector<upstream::PoolStatus>& pools) {
+  std::string out;
+  for (const auto& pool : pools) {
+    out += fmt::format(R"({}{{"name":{},"capacity":{},"connections":{},"idle":{},"waiting":{}}})",
+                       out.empty() ? "" : ",", json(pool.name), pool.capacity, pool.connections,
+                       pool.idle, pool.waiting);
+  }
+  return out;
+}
+
 std::string counters_json(const http::Counters::Snapshot& c) {
   return fmt::format(R"({{"accepted":{},"handled":{},"requests":{},)"
                      R"("active":{},"reading":{},"writing":{},"waiting":{}}})",
@@ -127,6 +137,10 @@ std::string status_text(const StatusFacts& facts) {
   for (const auto& site : facts.degraded)
     out += fmt::format("  {}: {} in {}:{}\n", site.name, site.reason, site.file, site.line);
   out += certificates_text(facts);
+  for (const auto& pool : facts.pools) {
+    out += fmt::format("pool {}: {} of {} connections ({} idle), {} requests waiting\n", pool.name,
+                       pool.connections, pool.capacity, pool.idle, pool.waiting);
+  }
   out += "libraries:";
   for (const LoadedLibrary& library : loaded_libraries())
     out += fmt::format(" {}{}", library.name(), library.replaced ? " (replaced on disk)" : "");
@@ -150,12 +164,14 @@ std::string status_json(const StatusFacts& facts) {
   return fmt::format(
       R"({{"version":"{}","master":{},"started":{},"age_seconds":{},"configuration":{},)"
       R"("generation":{},"generations":[{}],"older_masters":{},"connections":{},)"
-      R"("last_reload":{},"last_upgrade":{},"sites_degraded":[{}],"certificates":[{}],"libraries":[{}]}})"
+      R"("last_reload":{},"last_upgrade":{},"sites_degraded":[{}],"certificates":[{}],"pools":[{}],)"
+      R"("libraries":[{}]}})"
       "\n",
       CORE_VERSION, facts.master, facts.started_at, facts.now - facts.started_at,
       json(facts.configuration), facts.generation, generations, facts.older_masters,
       counters_json(facts.counters), outcome_json(facts.last_reload),
-      outcome_json(facts.last_upgrade), degraded, certificates_json(facts), libraries);
+      outcome_json(facts.last_upgrade), degraded, certificates_json(facts), pools_json(facts.pools),
+      libraries);
 }
 
 std::string status_line(const StatusFacts& facts) {

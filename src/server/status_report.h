@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "corehttpd/http/services.h"
+#include "corehttpd/upstream/peers.h"
 
 namespace corehttpd::server {
 
@@ -53,6 +54,7 @@ struct StatusFacts {
   Outcome last_reload, last_upgrade;
   std::vector<DegradedSite> degraded;
   std::vector<Certificate> certificates;  // The first to expire first.
+  std::vector<upstream::PoolStatus> pools;
 };
 
 std::string status_text(const StatusFacts& facts);

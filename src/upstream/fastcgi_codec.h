@@ -61,7 +61,7 @@ class Codec final : public OriginCodec {
   std::uint32_t application_status() const { return application_status_; }
   // True when END_REQUEST has come with all its padding and nothing after it: only then may the
   // connection carry another request (replies are never mixed).
-  bool ended_cleanly() const { return state_ == State::kEnded; }
+  bool reusable() const override { return state_ == State::kEnded; }
 
  private:
   enum class State : std::uint8_t {

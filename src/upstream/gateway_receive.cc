@@ -53,12 +53,16 @@ void GatewayRequest::on_received(std::span<const std::byte> bytes) {
   while (connection_ == connection) {
     const OriginEvent event = codec_->next(bytes);
     if (event.kind == OriginEvent::Kind::kNeedMore) break;
+    input_left_ = bytes.size();
     handle(event);
   }
   if (respond_due_) respond();
   if (connection_ != connection || connection_ == nullptr) return;
+  // Without a message that ends it, a response whose length is known is over with its last byte.
+  if (responded_ && spool_.ended() && codec_->close_is_end()) return on_end();
   if (send_over_) arm_read_timer();
   note_pressure();
+  keep_to_rate();
 }
 
 void GatewayRequest::handle(const OriginEvent& event) {
@@ -133,7 +137,7 @@ void GatewayRequest::on_head() {
       (settings().next_upstream & bit) != 0 && may_retry(static_cast<NextUpstream>(bit))) {
     return attempt_failed(static_cast<NextUpstream>(bit), head.status);
   }
-  selector_.succeeded(now_ms());
+  selector_.succeeded();
   const AccelOrders orders = read_orders(settings(), head);
   if (!orders.redirect.empty()) {
     end_attempt();
@@ -195,6 +199,11 @@ void GatewayRequest::accept_head(const AccelOrders& orders) {
   } else {
     limits.memory_bytes = settings().buffer_size;
   }
+  const bool buffered = orders.buffering.value_or(settings().buffering);
+  if (buffered && !settings().limit_rate.empty()) {
+    rate_ = conf::parse_size(settings().limit_rate.evaluate(*exchange_)).value_or(0);
+    rate_since_ms_ = now_ms();
+  }
   spool_.configure(limits, has_body ? head.content_length : std::nullopt);
   respond_due_ = true;
   // The head may end an upload early; how far that has come is for the sending side to know.
@@ -233,7 +242,12 @@ void GatewayRequest::on_body_bytes(std::span<const std::byte> bytes) {
 // --- Ends.
 
 void GatewayRequest::on_output_end() {
-  if (exchange_ == nullptr || respond_due_ || responded_) return;
+  if (exchange_ == nullptr || respond_due_ || responded_) {
+    // All of the body is here. Only a connection that is to be used again has to be read to the end
+    // of its message; an origin may well close without one.
+    if (!keep_) on_end();
+    return;
+  }
   log(LogLevel::kError, "upstream prematurely closed {} stdout while {}", pass_.protocol->title(),
       "reading response header from upstream");
   attempt_failed(kNextInvalidHeader, 502);
@@ -241,6 +255,9 @@ void GatewayRequest::on_output_end() {
 
 void GatewayRequest::on_end() {
   flush_diagnostics();
+  // Bytes behind the end would be taken for the next answer (and are nobody's).
+  reusable_ = keep_ && codec_->reusable() && input_left_ == 0 && end_queued_ && send_over_ &&
+              send_error_ == 0;
   if (exchange_ == nullptr) return end_attempt();
   if (!respond_due_ && !responded_) {
     log(LogLevel::kError, "upstream prematurely closed {} request while {}",
@@ -261,6 +278,7 @@ void GatewayRequest::on_receive_failed(int errno_value) { on_origin_closed(errno
 // errno_value 0: an orderly close.
 void GatewayRequest::on_origin_closed(int errno_value) {
   flush_diagnostics();
+  if (retry_over_fresh(errno_value)) return;
   if (exchange_ == nullptr) return end_attempt();
   if (codec_->close_is_end() && errno_value == 0 && responded_) return on_end();
   if (spool_.ended() && responded_) return end_attempt();  // All of the promised length is here.
@@ -272,18 +290,21 @@ void GatewayRequest::on_origin_closed(int errno_value) {
     log(LogLevel::kError, "writev() failed {} while sending request to upstream",
         errno_text(send_error_));
   } else {
-    log(LogLevel::kError, "upstream prematurely closed connection while {}", reading);
+    log(LogLevel::kError, "upstream prematurely closed connection while {}{}", reading,
+        about_backend());
   }
   attempt_failed(kNextError, 502);
 }
 
 void GatewayRequest::on_read_timer() {
-  log(LogLevel::kError, "upstream timed out {} while {}", errno_text(ETIMEDOUT), doing());
+  if (state_ == State::kQueued) return queue_timed_out();
+  log(LogLevel::kError, "upstream timed out {} while {}{}", errno_text(ETIMEDOUT), doing(),
+      about_backend());
   attempt_failed(kNextTimeout, 504);
 }
 
 void GatewayRequest::arm_read_timer() {
-  if (connection_ == nullptr) return;
+  if (connection_ == nullptr || rate_timer_.scheduled()) return;
   if (responded_ && !spool_.ended() && spool_.full()) {
     loop_.cancel(read_timer_);  // It is we who make the origin wait.
   } else {
@@ -342,7 +363,7 @@ void GatewayRequest::on_spool_ready() {
 }
 
 void GatewayRequest::on_spool_room() {
-  if (connection_ == nullptr || codec_ == nullptr) return;
+  if (connection_ == nullptr || codec_ == nullptr || rate_timer_.scheduled()) return;
   connection_->start_receiving();
   if (send_over_) arm_read_timer();
 }

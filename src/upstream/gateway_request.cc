@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "corehttpd/base/check.h"
@@ -12,19 +13,6 @@ namespace {
 // How much of an answer nobody wants is read to let a script finish, unless the operator wants it
 // to run to its end.
 constexpr std::uint64_t kDrainBytesMax = 1024 * 1024;
-
-// RFC 9110 §9.2.2; what nginx takes for idempotent, so everything but these.
-bool is_idempotent(http::Method method) {
-  switch (method) {
-    case http::Method::kUnknown:
-    case http::Method::kPost:
-    case http::Method::kLock:
-    case http::Method::kPatch:
-      return false;
-    default:
-      return true;
-  }
-}
 
 }  // namespace
 
@@ -44,6 +32,7 @@ GatewayRequest::GatewayRequest(http::Exchange& exchange, const GatewayPass& pass
                      const Error&) { static_cast<Hook&>(hook).request.client_gone(); },
                   *this),
       read_timer_([](io::Timer& t) { static_cast<Timer&>(t).request.on_read_timer(); }, *this),
+      rate_timer_([](io::Timer& t) { static_cast<Timer&>(t).request.on_rate_timer(); }, *this),
       destroy_([](TurnTask& t) { delete &static_cast<Destroy&>(t).request; }, *this),
       upload_(loop_.blocks()),
       spool_(loop_, *this) {}
@@ -55,12 +44,11 @@ http::StepOutcome GatewayRequest::begin() {
   exchange_->on_abort(abort_hook_);
   attempts_ = &exchange_->state<Attempts>();
   const http::RequestHead& request = exchange_->request();
-  // Without a length the origin could not be told one: such a body is always buffered.
   streaming_ = !settings().request_buffering && settings().pass_request_body &&
-               request.body_expected && request.content_length &&
+               request.body_expected && (request.content_length || may_omit_length()) &&
                exchange_->body().state() == http::RequestBody::State::kUnread;
   if (streaming_) {
-    body_bytes_ = *request.content_length;
+    body_bytes_ = request.content_length.value_or(0);
     begin_attempt();
   } else if (!settings().pass_request_body) {
     begin_attempt();
@@ -71,69 +59,25 @@ http::StepOutcome GatewayRequest::begin() {
   return early_outcome_.value_or(http::StepOutcome::suspend());
 }
 
-void GatewayRequest::begin_attempt() {
-  const Peer* peer = choose_peer();
-  if (peer == nullptr) return;
-  if (first_attempt_ms_ == 0) first_attempt_ms_ = now_ms();
-  record_attempt(*peer);
-  // Made before the connection, so that the origin's worker is not held while we evaluate.
-  if (head_.length() == 0) head_ = pass_.protocol->encode_head(*exchange_, body_bytes_);
-  head_reader_.emplace(settings().buffer_size);
-  end_queued_ = send_over_ = body_taken_ = false;
-  send_error_ = 0;
-  diagnostics_bytes_ = 0;
-  state_ = State::kConnecting;
-  // A subrequest has no client of its own: it works for the main request's.
-  exchange_->main().set_ends_with_client(!settings().ignore_client_abort);
-  connection_ = OriginConnection::open(loop_, *this, peer->address,
-                                       {.connect_timeout = settings().connect_timeout,
-                                        .send_timeout = settings().send_timeout,
-                                        .keepalive = settings().socket_keepalive});
-}
-
-// nullptr: there is none, and the exchange has been told.
-const Peer* GatewayRequest::choose_peer() {
-  const Peer* peer = selector_.next(*pass_.group, now_ms());
-  if (peer != nullptr) return peer;
-  state_ = State::kDone;
-  bool unresolved = true;
-  for (const Peer& one : pass_.group->peers) unresolved &= one.unresolved;
-  if (unresolved) {
-    log(LogLevel::kError, "host not found in upstream \"{}\" when the server started",
-        pass_.group->name);
-    conclude(http::StepOutcome::fail(503));
-  } else {
-    exchange_->set_upstream_text(
-        exchange_->arena().concat(pass_.protocol->scheme(), "://", pass_.group->name));
-    log(LogLevel::kError, "no live upstreams while connecting to upstream");
-    conclude(http::StepOutcome::fail(502));
-  }
-  return nullptr;
-}
-
-void GatewayRequest::record_attempt(const Peer& peer) {
-  Arena& arena = exchange_->arena();
-  const bool first = attempt_ == nullptr;
-  attempt_ = arena.make<Attempt>();
-  attempt_->address = peer.name;
-  attempt_->started_ms = now_ms();
-  attempt_->redirected = first && !attempts_->list.empty();
-  attempts_->list.push_back(arena, attempt_);
-  attempts_->fields.clear();
-  exchange_->set_upstream_text(
-      arena.concat(pass_.protocol->scheme(), "://", peer.name, peer.address.is_unix() ? ":" : ""));
-  log(LogLevel::kDebug, "connect to {}", peer.name);
+// PHP reads no more of a body than CONTENT_LENGTH says, and SCGI begins with it: one of unknown
+// length is buffered for them whatever is configured. (Of origins that no pool file tells of we
+// don't know what they are.)
+bool GatewayRequest::may_omit_length() const {
+  if (pass_.protocol->needs_body_length()) return false;
+  return std::ranges::none_of(pass_.group->peers,
+                              [](const Peer& peer) { return peer.backend != nullptr; });
 }
 
 void GatewayRequest::attempt_failed(NextUpstream why, std::uint16_t status) {
   // What was said on the error stream so far often explains the failure.
   flush_diagnostics();
-  if (why != kNext403 && why != kNext404) selector_.failed(now_ms());
+  if (why != kNext403 && why != kNext404 && selector_.failed(now_ms())) {
+    log(LogLevel::kWarn, "upstream server temporarily disabled while {}", doing());
+  }
   if (attempt_ != nullptr && !respond_due_ && !responded_) {
     if (attempt_->status == 0) attempt_->status = status;
   }
   const bool retry = may_retry(why);
-  if (retry && connection_->bytes_sent() > 0) resent_ = true;
   end_attempt();
   if (exchange_ == nullptr) return;
   if (respond_due_) respond();
@@ -149,15 +93,12 @@ bool GatewayRequest::may_retry(NextUpstream why) const {
   if (exchange_ == nullptr || connection_ == nullptr || responded_ || respond_due_) return false;
   const std::uint32_t allowed = settings().next_upstream;
   if ((allowed & kNextOff) != 0 || (allowed & why) == 0) return false;
-  if (!selector_.has_more(*pass_.group)) return false;
-  const std::uint32_t tries = settings().next_upstream_tries;
-  if (tries != 0 && selector_.tried() >= tries) return false;
+  if (selector_.tries_left() <= 1) return false;
   const Milliseconds limit = settings().next_upstream_timeout;
   if (limit != 0 && now_ms() - first_attempt_ms_ >= limit) return false;
   if (stream_begun_) return false;  // What was streamed is gone.
   if (connection_->bytes_sent() == 0) return true;
   // The origin may have acted already.
-  if (resent_) return false;
   return is_idempotent(exchange_->request().method) || (allowed & kNextNonIdempotent) != 0;
 }
 
@@ -177,8 +118,10 @@ void GatewayRequest::end_attempt() {
     if (connection_ != nullptr) attempt_->bytes_sent = connection_->bytes_sent();
   }
   loop_.cancel(read_timer_);
+  loop_.cancel(rate_timer_);
+  rate_ = 0;
   selector_.release();
-  if (connection_ != nullptr) std::exchange(connection_, nullptr)->close();
+  let_go_of_connection();
   codec_ = nullptr;
   piece_ = Segment();
   body_reader_ = nullptr;
@@ -195,7 +138,10 @@ void GatewayRequest::client_gone() {
   const bool complete = exchange_->complete();
   const bool carry_on = settings().ignore_client_abort && !streaming_;
   if (state_ == State::kReadingRequest) exchange_->body().withdraw();
-  if (connection_ == nullptr) {
+  if (state_ == State::kQueued) {
+    log(LogLevel::kInfo, "client prematurely closed connection while {}", doing());
+    end_attempt();
+  } else if (connection_ == nullptr) {
     state_ = State::kDone;
   } else if (complete && send_over_) {
     begin_draining(true);
@@ -244,7 +190,7 @@ void GatewayRequest::exchange_gone() {
     exchange_ = nullptr;
     attempt_ = nullptr;
     stream_begun_ = false;
-    if (connection_ != nullptr) end_attempt();
+    if (connection_ != nullptr || state_ == State::kQueued) end_attempt();
   }
   selector_.release();  // Its group may live in the arena.
   abort_hook_.unlink();
@@ -257,10 +203,39 @@ void GatewayRequest::finish_if_unused() {
   if (arena_gone_ && connection_ == nullptr) loop_.turn().post_destroy(destroy_);
 }
 
+// Pauses as long as what has come so far is more than the rate allows, a second's worth ahead.
+void GatewayRequest::keep_to_rate() {
+  if (rate_ == 0 || attempt_ == nullptr || spool_.ended() || spool_.cancelled()) return;
+  const auto allowed =
+      static_cast<double>(rate_) * (static_cast<double>(now_ms() - rate_since_ms_) / 1000.0 + 1);
+  const double excess = static_cast<double>(attempt_->response_length) - allowed;
+  if (excess <= 0) return;
+  connection_->stop_receiving();
+  loop_.cancel(read_timer_);
+  loop_.schedule(rate_timer_, static_cast<Milliseconds>(
+                                  std::min(excess * 1000 / static_cast<double>(rate_) + 1, 1e9)));
+}
+
+void GatewayRequest::on_rate_timer() {
+  if (connection_ == nullptr || (responded_ && !spool_.ended() && spool_.full())) return;
+  connection_->start_receiving();
+  arm_read_timer();
+}
+
+// " (backend "www": 8 of 8 connections in use, 12 requests waiting)", for the lines that explain a
+// 502 or 504; nothing of a server whose capacity is not known.
+std::string GatewayRequest::about_backend() const {
+  if (backend_ == nullptr) return {};
+  return fmt::format(" (backend \"{}\": {} of {} connections in use, {} requests waiting)",
+                     backend_->name(), backend_->in_use(), backend_->capacity(),
+                     backend_->waiting());
+}
+
 std::string_view GatewayRequest::doing() const {
   switch (state_) {
     case State::kReadingRequest:
       return "reading client request body";
+    case State::kQueued:
     case State::kConnecting:
       return "connecting to upstream";
     case State::kSending:

@@ -3,6 +3,7 @@
 // of the kernel are OriginConnection's and SpoolFile's, which outlive it if they must.
 //
 //   gateway_request.cc    attempts, failures, the end
+//   gateway_connect.cc    servers, places, connections
 //   gateway_send.cc       the request on its way to the origin
 //   gateway_receive.cc    the origin's answer on its way to the spool
 #pragma once
@@ -19,6 +20,7 @@
 #include "corehttpd/io/loop.h"
 #include "corehttpd/upstream/attempts.h"
 #include "corehttpd/upstream/gateway.h"
+#include "upstream/backends.h"
 #include "upstream/block_queue.h"
 #include "upstream/origin_connection.h"
 #include "upstream/response_head.h"
@@ -28,6 +30,7 @@
 namespace corehttpd::upstream {
 
 class GatewayRequest final : private OriginConnection::User,
+                             private Backend::Waiter,
                              private ResponseSpool::Owner,
                              private http::RequestBody::Waiter,
                              private http::BodySink {
@@ -37,6 +40,7 @@ class GatewayRequest final : private OriginConnection::User,
  private:
   enum class State : std::uint8_t {
     kReadingRequest,  // The request's body is being buffered; no origin is concerned yet.
+    kQueued,          // All places of the chosen server are taken; one is waited for.
     kConnecting,      // A connection to a server is being made.
     kSending,         // Head and body are on their way; an answer may come already.
     kReadingHead,     // All is sent (or no more is taken); the response's head has not come.
@@ -62,13 +66,11 @@ class GatewayRequest final : private OriginConnection::User,
 
   // --- gateway_request.cc
   http::StepOutcome begin();
-  void begin_attempt();
-  const Peer* choose_peer();
-  void record_attempt(const Peer& peer);
   // The attempt came to nothing: why is the bit of next_upstream that covers it, status what the
   // client gets if no other server is asked. The reason has been logged.
   void attempt_failed(NextUpstream why, std::uint16_t status);
   bool may_retry(NextUpstream why) const;
+  bool may_omit_length() const;
   // Tells the exchange how it goes on. Once.
   void conclude(http::StepOutcome outcome);
   // The origin is done with, well or not.
@@ -81,12 +83,31 @@ class GatewayRequest final : private OriginConnection::User,
   Milliseconds now_ms() const { return loop_.clock().now_ms(); }
   // "reading response header from upstream": what the origin was needed for, for logs.
   std::string_view doing() const;
+  std::string about_backend() const;
   template <class... A>
   void log(LogLevel level, fmt::format_string<A...> format, A&&... arguments) const {
     if (exchange_ != nullptr) exchange_->log(level, 0, format, std::forward<A>(arguments)...);
   }
   // "(110: Connection timed out)".
   static std::string errno_text(int errno_value);
+
+  // --- gateway_connect.cc
+  void begin_attempt();
+  void choose_local_address();
+  void no_live_upstreams();
+  void record_attempt(std::string_view address);
+  void obtain_connection();
+  void prepare_sending();
+  void open_connection();
+  void adopt_connection(OriginConnection& connection);
+  void on_place(OriginConnection* connection) override;
+  void queue_full();
+  void queue_timed_out();
+  void give_up_waiting();
+  bool retry_over_fresh(int errno_value);
+  void let_go_of_connection();
+  Milliseconds queue_timeout() const;
+  OriginConnection::Options connection_options() const;
 
   // --- gateway_send.cc
   void on_body(std::uint16_t status) override;
@@ -118,6 +139,8 @@ class GatewayRequest final : private OriginConnection::User,
   void accept_head(const AccelOrders& orders);
   void respond();
   void on_read_timer();
+  void on_rate_timer();
+  void keep_to_rate();
   void note_pressure();
   void arm_read_timer();
   void on_spool_ready() override;
@@ -132,6 +155,7 @@ class GatewayRequest final : private OriginConnection::User,
   State state_ = State::kReadingRequest;
   Hook abort_hook_;
   Timer read_timer_;
+  Timer rate_timer_;  // Scheduled: reading pauses for limit_rate.
   Destroy destroy_;
   bool starting_ = true;  // Within start(): outcomes are returned, not resumed with.
   std::optional<http::StepOutcome> early_outcome_;
@@ -140,13 +164,22 @@ class GatewayRequest final : private OriginConnection::User,
 
   // The servers.
   PeerSelector selector_;
+  const Peer* peer_ = nullptr;  // Of the attempt, as long as there is an exchange.
+  const io::Address* bind_ = nullptr;
+  Backend* backend_ = nullptr;
+  const Group* keeper_ = nullptr;  // Keeps the connection when it is not needed any more.
+  bool has_place_ = false;         // At backend_; to be given back.
+  bool keep_ = false;              // The origin was asked to leave the connection open.
+  bool reused_ = false;            // The connection carried other requests before.
+  bool retried_ = false;           // A new connection was closed unread already.
+  bool reusable_ = false;          // It may carry others: ours has ended in good order.
+  std::size_t input_left_ = 0;     // Bytes received behind the event being handled.
   OriginConnection* connection_ = nullptr;
   OriginCodec* codec_ = nullptr;  // In codec_storage_.
   alignas(std::max_align_t) std::array<std::byte, OriginProtocol::kCodecBytes> codec_storage_;
   Attempts* attempts_ = nullptr;  // The exchange's.
   Attempt* attempt_ = nullptr;
   Milliseconds first_attempt_ms_ = 0;
-  bool resent_ = false;  // Bytes of the request have reached a second server.
 
   // The request.
   Segment head_;
@@ -168,6 +201,8 @@ class GatewayRequest final : private OriginConnection::User,
 
   // The response.
   std::optional<ResponseHeadReader> head_reader_;
+  std::uint64_t rate_ = 0;  // Bytes per second; 0: no limit.
+  Milliseconds rate_since_ms_ = 0;
   bool respond_due_ = false;  // The head is accepted; what came with it is appended first.
   bool responded_ = false;
   bool spooled_ = false;  // It was logged that a temporary file is used.
@@ -177,5 +212,7 @@ class GatewayRequest final : private OriginConnection::User,
   BlockRef diagnostics_;
   std::size_t diagnostics_bytes_ = 0;
 };
+
+bool is_idempotent(http::Method method);
 
 }  // namespace corehttpd::upstream

@@ -36,7 +36,7 @@ void GatewayRequest::on_connected() {
   connection_->queue(head_.share(0, head_.length()));
   // An answer may come before all of the request is sent.
   connection_->start_receiving();
-  if (exchange_ != nullptr && body_bytes_ > 0) {
+  if (exchange_ != nullptr && (body_bytes_ > 0 || streaming_)) {
     if (!streaming_) {
       body_reader_ = exchange_->body().reader(exchange_->arena());
     } else if (!stream_begun_) {
@@ -45,7 +45,9 @@ void GatewayRequest::on_connected() {
       exchange_->body().stream(*this);
       if (connection_ == nullptr) return;
       if (!upload_complete_) {
-        exchange_->transport().grant(std::min<std::uint64_t>(kUploadWindow, body_bytes_));
+        const bool known = exchange_->request().content_length.has_value();
+        exchange_->transport().grant(known ? std::min<std::uint64_t>(kUploadWindow, body_bytes_)
+                                           : kUploadWindow);
       }
     }
   }
@@ -54,14 +56,14 @@ void GatewayRequest::on_connected() {
 
 void GatewayRequest::on_connect_failed(int errno_value) {
   if (errno_value == ETIMEDOUT) {
-    log(LogLevel::kError, "upstream timed out {} while connecting to upstream",
-        errno_text(errno_value));
+    log(LogLevel::kError, "upstream timed out {} while connecting to upstream{}",
+        errno_text(errno_value), about_backend());
     return attempt_failed(kNextTimeout, 504);
   }
   log(errno_value == ENOENT ? LogLevel::kCrit : LogLevel::kError,
-      "connect() to {} failed {} while connecting to upstream",
+      "connect() to {} failed {} while connecting to upstream{}",
       attempt_ == nullptr ? std::string_view("an origin") : attempt_->address,
-      errno_text(errno_value));
+      errno_text(errno_value), about_backend());
   attempt_failed(kNextError, 502);
 }
 

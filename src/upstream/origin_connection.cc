@@ -1,6 +1,9 @@
 #include "upstream/origin_connection.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -52,28 +55,69 @@ OriginConnection::OriginConnection(io::Loop& loop, User& user, const io::Address
             if (connection.idle()) delete &connection;
           },
           *this) {
-  connect_deadline_ms_ = loop.clock().now_ms() + options.connect_timeout;
+  opened_ms_ = loop.clock().now_ms();
+  connect_deadline_ms_ = opened_ms_ + options.connect_timeout;
+  if (options.bind != nullptr && options.bind->family() == address.family()) local_ = *options.bind;
+  options_.bind = nullptr;
 }
 
 OriginConnection::~OriginConnection() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+// 0, or the errno of what failed.
+int OriginConnection::prepare_socket() {
+  const Result<int> fd = io::open_stream_socket(address_.family());
+  if (!fd) return fd.error().detail != 0 ? fd.error().detail : EMFILE;
+  fd_ = *fd;
+  const int on = 1;
+  if (!address_.is_unix()) io::set_no_delay(fd_, true);
+  if (options_.keepalive) ::setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  if (local_.length == 0) return 0;
+  if (options_.transparent) {
+    const bool v6 = address_.family() == AF_INET6;
+    if (::setsockopt(fd_, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT, &on,
+                     sizeof(on)) < 0) {
+      return errno;
+    }
+  }
+  // Without a port of its own each destination may reuse the same ones.
+  if (local_.port() == 0) {
+    ::setsockopt(fd_, SOL_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+  }
+  return ::bind(fd_, local_.get(), local_.length) < 0 ? errno : 0;
+}
+
+bool OriginConnection::quiet() const {
+  if (state_ != State::kOpen || sending()) return false;
+  char byte = 0;
+  const ssize_t got = ::recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+bool OriginConnection::left_unread() const {
+  int error = 0;
+  socklen_t length = sizeof(error);
+  ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error == ECONNRESET || error == EPIPE) return true;
+  // TCP tells neither what was read nor how the peer has ended.
+  if (!address_.is_unix()) return false;
+  int unread = 0;
+  if (::ioctl(fd_, SIOCOUTQ, &unread) == 0 && unread > 0) return true;
+  // Only its sending side is closed: a peer that had anything to say would have said it before. A
+  // process that died has closed both.
+  pollfd state{.fd = fd_, .events = POLLIN, .revents = 0};
+  return ::poll(&state, 1, 0) == 1 && (state.revents & (POLLHUP | POLLERR)) == 0;
+}
+
 void OriginConnection::start_connect() {
   if (fd_ < 0) {
-    const Result<int> fd = io::open_stream_socket(address_.family());
-    if (!fd) {
+    if (const int failure = prepare_socket(); failure != 0) {
       // Reported from the loop: the user is still in the call that made us.
       state_ = State::kFailing;
-      failure_ = fd.error().detail != 0 ? fd.error().detail : EMFILE;
+      failure_ = failure;
       loop_.schedule(connect_timer_, 0);
       return;
-    }
-    fd_ = *fd;
-    if (!address_.is_unix()) io::set_no_delay(fd_, true);
-    if (options_.keepalive) {
-      const int on = 1;
-      ::setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     }
   }
   state_ = State::kConnecting;

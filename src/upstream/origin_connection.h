@@ -42,7 +42,9 @@ class OriginConnection final : private io::Receiver {
   struct Options {
     Milliseconds connect_timeout = 60'000;
     Milliseconds send_timeout = 60'000;
-    bool keepalive = false;  // SO_KEEPALIVE.
+    bool keepalive = false;             // SO_KEEPALIVE.
+    const io::Address* bind = nullptr;  // The local address; used during open() only.
+    bool transparent = false;           // It need not be one of ours (IP_TRANSPARENT).
   };
   static constexpr std::size_t kQueueMax = 32;
 
@@ -63,6 +65,24 @@ class OriginConnection final : private io::Receiver {
   // Bytes that the kernel has taken from us.
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   void close();
+  // A connection that is open and neither sends nor is waited for gets another user, with the
+  // timeouts that it wants; receiving goes on as it was.
+  void hand_over(User& user) { user_ = &user; }
+  void hand_over(User& user, const Options& options) {
+    user_ = &user;
+    options_.send_timeout = options.send_timeout;
+    bytes_sent_ = 0;
+    ++uses_;
+  }
+  // Open, and nothing has come that was not received yet: neither data nor the end.
+  bool quiet() const;
+  // After its end: the peer cannot have acted upon what we sent, which it has not read, or read
+  // only to throw it away (as php-fpm's children do that have answered pm.max_requests requests).
+  bool left_unread() const;
+  const io::Address& address() const { return address_; }
+  // How many users it had, and since when it has been.
+  std::uint32_t uses() const { return uses_; }
+  Milliseconds opened_ms() const { return opened_ms_; }
 
  private:
   struct Operation : io::Operation {
@@ -94,6 +114,7 @@ class OriginConnection final : private io::Receiver {
   OriginConnection(io::Loop& loop, User& user, const io::Address& address, const Options& options);
   ~OriginConnection();
   void start_connect();
+  int prepare_socket();
   void on_connect(int result);
   void on_connect_timer();
   void connect_failed(int errno_value);
@@ -110,6 +131,7 @@ class OriginConnection final : private io::Receiver {
   io::Loop& loop_;
   User* user_;
   io::Address address_;
+  io::Address local_;  // length 0: the system chooses.
   Options options_;
   int fd_ = -1;
   State state_ = State::kConnecting;
@@ -129,6 +151,8 @@ class OriginConnection final : private io::Receiver {
   std::size_t first_ = 0;
   std::size_t queued_ = 0;
   std::uint64_t bytes_sent_ = 0;
+  std::uint32_t uses_ = 1;
+  Milliseconds opened_ms_ = 0;
 };
 
 }  // namespace corehttpd::upstream

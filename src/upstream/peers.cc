@@ -4,69 +4,79 @@
 
 #include "corehttpd/base/check.h"
 #include "corehttpd/base/text.h"
+#include "upstream/backends.h"
 
 namespace corehttpd::upstream {
 
-const Peer* PeerSelector::next(const Group& group, Milliseconds now_ms) {
-  release();
+void PeerSelector::begin(const Group& group, http::Exchange* exchange, std::uint32_t tries_max) {
   group_ = &group;
-  const Peer* peer = choose(group, false, now_ms);
-  if (peer == nullptr) peer = choose(group, true, now_ms);
-  if (peer == nullptr) return nullptr;
-  held_ = true;
-  ++group.states[index_].connections;
-  mark_tried(index_);
-  return peer;
-}
-
-// Smooth weighted round robin: every candidate gains its weight, the richest is chosen and pays the
-// sum of all, so that {5,1,1} yields a a b a c a a and not five in a row.
-const Peer* PeerSelector::choose(const Group& group, bool backup, Milliseconds now_ms) {
-  std::int64_t total = 0;
-  std::size_t best = SIZE_MAX;
-  for (std::size_t i = 0; i < group.peers.size(); ++i) {
-    const Peer& peer = group.peers[i];
-    PeerState& state = group.states[i];
-    if (peer.backup != backup || peer.down || peer.unresolved || is_tried(i)) continue;
-    // With a single server there is nothing to fall back on: marking it would only add errors.
-    if (group.peers.size() > 1 && peer.max_fails > 0 && state.fails >= peer.max_fails &&
-        now_ms - state.checked_ms <= peer.fail_timeout) {
-      continue;
-    }
-    if (peer.max_conns > 0 && state.connections >= peer.max_conns) continue;
-    state.current_weight += state.effective_weight;
-    total += state.effective_weight;
-    // A server that failed gets its share back bit by bit.
-    if (state.effective_weight < peer.weight) ++state.effective_weight;
-    if (best == SIZE_MAX || state.current_weight > group.states[best].current_weight) best = i;
+  exchange_ = exchange;
+  tries_left_ = total_weight_ = 0;
+  for (const Peer& peer : group.peers) {
+    if (!peer.down && !peer.unresolved) ++tries_left_;
+    if (!peer.backup) total_weight_ += peer.weight;
   }
-  if (best == SIZE_MAX) return nullptr;
-  PeerState& state = group.states[best];
-  state.current_weight -= total;
-  if (now_ms - state.checked_ms > group.peers[best].fail_timeout) state.checked_ms = now_ms;
-  index_ = best;
-  return &group.peers[best];
+  if (tries_max != 0) tries_left_ = std::min(tries_left_, tries_max);
+  if (group.shared != nullptr) group.shared->slot();
 }
 
-void PeerSelector::mark_tried(std::size_t i) {
-  tried_[i / 64] |= std::uint64_t{1} << (i % 64);
-  ++tried_count_;
+const Peer* PeerSelector::next(Milliseconds now_ms) {
+  release();
+  const shm::Guard guard(group_->lock);
+  std::size_t i = choose(now_ms);
+  if (i == SIZE_MAX) i = choose_in_turn(true, group_->balance == Balance::kLeastConn, now_ms);
+  if (i == SIZE_MAX) return nullptr;
+  take(i, now_ms);
+  return &group_->peers[i];
 }
 
-void PeerSelector::failed(Milliseconds now_ms) {
-  if (!held_) return;
+void PeerSelector::take(std::size_t i, Milliseconds now_ms) {
+  PeerState& state = group_->states[i];
+  if (now_ms - state.checked_ms > group_->peers[i].fail_timeout) state.checked_ms = now_ms;
+  ++state.connections;
+  if (group_->held != nullptr) ++group_->held[i];
+  index_ = i;
+  held_ = true;
+  set_tried(i, true);
+}
+
+bool PeerSelector::usable(std::size_t i, Milliseconds now_ms) const {
+  const Peer& peer = group_->peers[i];
+  const PeerState& state = group_->states[i];
+  if (peer.down || peer.unresolved) return false;
+  if (!group_->single() && peer.max_fails > 0 && state.fails >= peer.max_fails &&
+      now_ms - state.checked_ms <= peer.fail_timeout) {
+    return false;
+  }
+  // Where requests may wait for a place, a full server can be chosen.
+  return peer.max_conns == 0 || peer.backend != nullptr || state.connections < peer.max_conns;
+}
+
+void PeerSelector::set_tried(std::size_t i, bool on) {
+  const std::uint64_t bit = std::uint64_t{1} << (i % 64);
+  if (on) {
+    tried_[i / 64] |= bit;
+  } else {
+    tried_[i / 64] &= ~bit;
+  }
+}
+
+bool PeerSelector::failed(Milliseconds now_ms) {
+  if (!held_ || group_->single()) return false;
+  const shm::Guard guard(group_->lock);
   const Peer& peer = group_->peers[index_];
   PeerState& state = group_->states[index_];
   ++state.fails;
   state.failed_ms = state.checked_ms = now_ms;
-  if (peer.max_fails > 0) {
-    state.effective_weight -= peer.weight / peer.max_fails;
-    state.effective_weight = std::max<std::int64_t>(state.effective_weight, 0);
-  }
+  if (peer.max_fails == 0) return false;
+  state.effective_weight -= peer.weight / peer.max_fails;
+  state.effective_weight = std::max<std::int64_t>(state.effective_weight, 0);
+  return state.fails >= peer.max_fails;
 }
 
-void PeerSelector::succeeded(Milliseconds) {
+void PeerSelector::succeeded() {
   if (!held_) return;
+  const shm::Guard guard(group_->lock);
   PeerState& state = group_->states[index_];
   // Only an answer given after its time-out clears a server; others may have been on their way when
   // it failed.
@@ -74,11 +84,19 @@ void PeerSelector::succeeded(Milliseconds) {
 }
 
 void PeerSelector::release() {
-  if (!held_) return;
-  held_ = false;
+  if (!std::exchange(held_, false)) return;
+  if (tries_left_ > 0) --tries_left_;
+  const shm::Guard guard(group_->lock);
   PeerState& state = group_->states[index_];
+  if (group_->held != nullptr) --group_->held[index_];
   CORE_DCHECK(state.connections > 0);
   --state.connections;
+}
+
+void PeerSelector::forgive() {
+  if (!held_) return;
+  set_tried(index_, false);
+  ++tries_left_;
 }
 
 const Group* Groups::find(std::string_view name) const {
@@ -93,13 +111,38 @@ const Group* Groups::implicit(conf::Compiler& compiler, const conf::Position& at
   for (const Group* group : implicit_) {
     if (group->name == text) return group;
   }
+  std::vector<Peer> peers;
+  if (!parse_peers(compiler, at, text, 0, {.automatic = true}, peers)) return nullptr;
   Arena& arena = compiler.arena();
-  const std::span<Peer> peers{arena.make<Peer>(), 1};
-  if (!parse_peer(compiler, at, text, 0, peers[0])) return nullptr;
   Group* group = arena.make<Group>();
-  *group = {arena.copy(text), peers, arena.make_array<PeerState>(1), true};
-  group->states[0].effective_weight = 1;
+  group->name = arena.copy(text);
+  group->implicit = true;
+  set_peers(arena, *group, peers);
   implicit_.push_back(group);
+  all_.push_back(group);
+  return group;
+}
+
+void set_peers(Arena& arena, Group& group, std::span<const Peer> from) {
+  auto* peers = static_cast<Peer*>(arena.allocate(sizeof(Peer) * from.size(), alignof(Peer)));
+  group.states = arena.make_array<PeerState>(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    new (peers + i) Peer(from[i]);
+    group.states[i].effective_weight = from[i].weight;
+  }
+  group.peers = {peers, from.size()};
+}
+
+const Group* make_group(Arena& arena, std::string_view text, const io::Address& address,
+                        const Backends& backends) {
+  auto* group = arena.make<Group>();
+  group->name = text;
+  group->implicit = true;
+  const Peer peer{.address = address,
+                  .name = arena.copy(address.to_string()),
+                  .server = text,
+                  .backend = backends.at(address)};
+  set_peers(arena, *group, {&peer, 1});
   return group;
 }
 

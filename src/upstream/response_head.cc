@@ -57,6 +57,17 @@ void ResponseHeadReader::restart() {
 // The whole head is in text_ and stays where it is.
 ResponseHeadReader::State ResponseHeadReader::parse(Arena& arena) {
   std::string_view rest(text_ + begin_, used_ - begin_);
+  if (status_line_ && rest.starts_with("HTTP/")) {
+    const std::size_t end = rest.find('\n');
+    const std::string_view line = without_cr(rest.substr(0, end));
+    rest.remove_prefix(end + 1);
+    const std::size_t blank = line.find(' ');
+    if (blank == std::string_view::npos || !parse_status(text::trim(line.substr(blank)))) {
+      reject("not a status line", line);
+      return State::kInvalid;
+    }
+    status_seen_ = true;
+  }
   for (;;) {
     const std::size_t end = rest.find('\n');
     const std::string_view line = without_cr(rest.substr(0, end));
@@ -78,7 +89,7 @@ bool ResponseHeadReader::parse_line(Arena& arena, std::string_view line) {
   const std::string_view value = text::trim(line.substr(colon + 1));
   if (!http::is_field_value(value)) return reject("a control character in the value", line);
   if (text::equals_ignore_case(name, "Status")) {
-    if (status_seen_) return reject("Status twice", line);
+    if (status_seen_ && !status_line_) return reject("Status twice", line);
     if (!parse_status(value)) return reject("not a status", line);
     status_seen_ = true;
     return true;

@@ -29,7 +29,9 @@ class ResponseHeadReader {
     kInvalid,   // Not a head; problem() and offending_line() say what was wrong.
   };
   // bytes_max: fastcgi_buffer_size; above 0.
-  explicit ResponseHeadReader(std::size_t bytes_max) : bytes_max_(bytes_max) {}
+  // status_line: the head may begin with "HTTP/1.1 404 Not Found".
+  explicit ResponseHeadReader(std::size_t bytes_max, bool status_line = false)
+      : bytes_max_(bytes_max), status_line_(status_line) {}
   // Takes bytes up to the end of the head from the front of input; the rest is body.
   State read(Arena& arena, std::span<const std::byte>& input);
   State state() const { return state_; }
@@ -57,6 +59,7 @@ class ResponseHeadReader {
   std::size_t used_ = 0;
   std::size_t begin_ = 0;       // Where the current head starts in text_.
   std::size_t line_begin_ = 0;  // Of the line being received.
+  bool status_line_ = false;
   bool status_seen_ = false;
   State state_ = State::kReading;
   std::string_view problem_;

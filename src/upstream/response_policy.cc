@@ -113,12 +113,15 @@ void apply_head(http::Exchange& exchange, const GatewaySettings& settings, const
   const std::string_view connection = head.fields.joined(arena, FieldName::kConnection, ", ");
   for (const http::Field& field : head.fields) {
     if (is_hop_by_hop(field, connection) || is_hidden(settings, field.name)) continue;
+    // With force_ranges it is we who serve them, and say so.
+    if (settings.force_ranges && text::equals_ignore_case(field.name, "Accept-Ranges")) continue;
     // Location stays an ordinary field: what an origin says is passed on as it is, never made
     // absolute.
     if (!take_special(response, field)) {
       response.fields.add(arena, field.id, field.name, field.value);
     }
   }
+  response.accept_ranges = settings.force_ranges;
   if (!orders.charset.empty()) response.charset = orders.charset;
   if (orders.limit_rate) exchange.state<http::ResponseRate>().bytes_per_second = orders.limit_rate;
 }

@@ -1,5 +1,6 @@
 #include "corehttpd/upstream/settings.h"
 
+#include "corehttpd/base/ip_address.h"
 #include "corehttpd/base/text.h"
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/http/fields.h"
@@ -76,6 +77,42 @@ bool set_buffers(const conf::Setting& s) {
   return true;
 }
 
+bool set_bind(const conf::Setting& s) {
+  G& settings = settings_of(s);
+  settings.bind = nullptr;
+  settings.bind_program = expr::Program();
+  settings.bind_transparent = s.words().size() == 2;
+  if (s.words().size() == 2 && s.word(1) != "transparent") {
+    return s.fail(1, "invalid parameter \"{}\"", s.word(1));
+  }
+  if (s.word(0) == "off") return true;
+  if (expr::has_variables(s.word(0))) return expr::read_program(s, 0, settings.bind_program);
+  auto* address = s.arena().make<io::Address>();
+  if (!parse_bind_address(s.word(0), *address)) {
+    return s.fail(0, "invalid address \"{}\"", s.word(0));
+  }
+  settings.bind = address;
+  return true;
+}
+
+bool set_limit_rate(const conf::Setting& s) {
+  if (!expr::has_variables(s.word(0)) && !conf::parse_size(s.word(0))) {
+    return s.fail(0, "\"{}\" directive invalid value", s.name());
+  }
+  return expr::read_program(s, 0, settings_of(s).limit_rate);
+}
+
+bool set_queue_of_location(const conf::Setting& s) {
+  G& settings = settings_of(s);
+  if (!conf::read_number(s, 0, 0, 1'000'000, settings.queue_max)) return false;
+  if (s.words().size() == 1) return true;
+  if (!s.word(1).starts_with("timeout=")) return s.fail(1, "invalid parameter \"{}\"", s.word(1));
+  const auto time = conf::parse_time_ms(s.word(1).substr(8));
+  if (!time || *time == 0) return s.fail(1, "invalid parameter \"{}\"", s.word(1));
+  settings.queue_timeout = *time;
+  return true;
+}
+
 bool set_buffer_size(const conf::Setting& s) {
   if (!conf::read_size(s, 0, settings_of(s).buffer_size)) return false;
   if (settings_of(s).buffer_size < 1024) return s.fail(0, "no response has a head below 1k");
@@ -110,3 +147,18 @@ bool set_store(const conf::Setting& s) {
 }
 
 }  // namespace corehttpd::upstream::detail
+
+namespace corehttpd::upstream {
+
+bool parse_bind_address(std::string_view text, io::Address& out) {
+  // Any port will do to parse it; without one the system chooses.
+  const Result<io::Address> address = io::parse_address(text, 1);
+  if (!address || address->is_unix()) return false;
+  out = *address;
+  const bool bare = IpAddress::parse(text).family != IpAddress::Family::kNone ||
+                    (text.starts_with('[') && text.ends_with(']'));
+  if (bare) out.set_port(0);
+  return true;
+}
+
+}  // namespace corehttpd::upstream

@@ -1,4 +1,6 @@
-// The upstream block and its directives.
+// The upstream block and its servers. (The other directives of the block: upstream_settings.cc.)
+#include "upstream/upstream_block.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,24 +9,18 @@
 #include "corehttpd/conf/diagnostics.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/upstream/peers.h"
+#include "upstream/hash_ring.h"
 
 namespace corehttpd::upstream {
-namespace {
-
-// While an upstream block is being compiled.
-struct OpenGroup {
-  Group* group = nullptr;
-  std::vector<Peer> peers;
-};
-
-struct NoSettings {};
 
 bool report(conf::Compiler& compiler, const conf::Position& at, std::string message,
-            std::string help = {}, std::size_t width = 1) {
+            std::string help, std::size_t width) {
   compiler.diagnostics().add(conf::Severity::kError, at, std::move(message), std::move(help),
                              width);
   return false;
 }
+
+namespace {
 
 // Splits "host:port"; false if the port is missing where it is required or is none.
 bool split_host_port(std::string_view text, std::uint16_t default_port, std::string_view& host,
@@ -65,6 +61,29 @@ bool report_address(conf::Compiler& compiler, const conf::Position& at, std::str
   return report(compiler, at, fmt::format("{} in upstream \"{}\"", what, text), help, text.size());
 }
 
+// All directives of the block are known: the servers are final.
+bool settle_group(conf::Compiler& compiler, OpenGroup& open) {
+  Group& group = *open.group;
+  const bool spares = group.balance == Balance::kRoundRobin || group.balance == Balance::kLeastConn;
+  bool primary = false;
+  for (const Peer& peer : open.peers) {
+    primary |= !peer.backup;
+    if (!peer.backup || spares) continue;
+    return report(compiler, peer.at, "balancing method does not support parameter \"backup\"",
+                  fmt::format("\"{}\" chooses among all servers", open.balance));
+  }
+  if (!primary) {
+    return report(compiler, open.peers[0].at,
+                  fmt::format("no servers are inside upstream \"{}\"", group.name),
+                  "besides backup servers there has to be one that is none");
+  }
+  set_peers(compiler.arena(), group, open.peers);
+  if (group.balance == Balance::kConsistentHash) {
+    group.points = make_ring(compiler.arena(), group.peers);
+  }
+  return true;
+}
+
 bool close_group(conf::Compiler& compiler, conf::Scope& scope) {
   auto& open = *static_cast<OpenGroup*>(scope.object);
   if (open.peers.empty()) {
@@ -78,17 +97,10 @@ bool close_group(conf::Compiler& compiler, conf::Scope& scope) {
                                "the group goes on without it; a reload tries again",
                                peer.name.size());
   }
-  Arena& arena = compiler.arena();
-  const std::span<PeerState> states = arena.make_array<PeerState>(open.peers.size());
-  auto* peers = static_cast<Peer*>(arena.allocate(sizeof(Peer) * open.peers.size(), alignof(Peer)));
-  for (std::size_t i = 0; i < open.peers.size(); ++i) {
-    new (peers + i) Peer(open.peers[i]);
-    states[i].effective_weight = open.peers[i].weight;
-  }
-  open.group->peers = {peers, open.peers.size()};
-  open.group->states = states;
-  return true;
+  return settle_group(compiler, open);
 }
+
+}  // namespace
 
 bool set_upstream(const conf::Setting& s) {
   Groups& groups = s.compiler.object_or_make<Groups>();
@@ -103,6 +115,8 @@ bool set_upstream(const conf::Setting& s) {
   s.child->close = close_group;
   return true;
 }
+
+namespace {
 
 bool read_count(const conf::Setting& s, std::size_t word, std::string_view value, std::uint32_t min,
                 std::uint32_t& out) {
@@ -130,75 +144,60 @@ bool read_parameter(const conf::Setting& s, std::size_t i, Peer& peer) {
   const std::string_view value = word.substr(equals + 1);
   if (name == "weight") return read_count(s, i, value, 1, peer.weight);
   if (name == "max_fails") return read_count(s, i, value, 0, peer.max_fails);
-  if (name == "max_conns") return read_count(s, i, value, 0, peer.max_conns);
+  if (name == "max_conns" && value == "auto") return peer.automatic = true;
+  if (name == "max_conns") {
+    peer.automatic = false;
+    return read_count(s, i, value, 0, peer.max_conns);
+  }
   if (name == "fail_timeout") {
     const auto time = conf::parse_time_ms(value);
     if (!time) return s.fail(i, "invalid parameter \"{}\"", word);
     peer.fail_timeout = *time;
     return true;
   }
-  if (name == "slow_start" || name == "service" || name == "route") {
+  if (name == "service") {
     s.warn(i, "the parameter \"{}\" has no effect", name);
     return true;
+  }
+  if (name == "slow_start" || name == "route") {
+    return s.fail_text(i, fmt::format("invalid parameter \"{}\"", word),
+                       "open-source nginx has no such parameter either");
   }
   return s.fail(i, "invalid parameter \"{}\"", word);
 }
 
+}  // namespace
+
 bool set_server(const conf::Setting& s) {
   auto& open = *static_cast<OpenGroup*>(s.scope.object);
-  Peer peer;
-  if (!parse_peer(s.compiler, s.words()[0].at, s.word(0), 80, peer)) return false;
+  Peer peer{.automatic = true};
   for (std::size_t i = 1; i < s.words().size(); ++i) {
     if (!read_parameter(s, i, peer)) return false;
   }
-  if (open.peers.size() >= Group::kPeersMax) {
+  if (!parse_peers(s.compiler, s.words()[0].at, s.word(0), 80, peer, open.peers)) return false;
+  if (open.peers.size() > Group::kPeersMax) {
     return s.fail(0, "more than {} servers in one upstream", Group::kPeersMax);
   }
-  open.peers.push_back(peer);
   return true;
 }
 
-using conf::Context;
-
-constexpr conf::Directive kDirectives[] = {
-    {.name = "server",
-     .contexts = Context::kUpstream,
-     .arity = conf::at_least(1),
-     .syntax = "address [weight=number] [max_fails=number] [fail_timeout=time] [max_conns=number] "
-               "[backup] [down]",
-     .set = set_server,
-     .inherit = conf::Inherit::kNone,
-     .doc = "A server of the group: address:port, a name (resolved at start) or unix:/path. "
-            "max_conns counts each worker's connections."},
-    {.name = "upstream",
-     .contexts = Context::kHttp,
-     .kind = conf::Kind::kBlock,
-     .syntax = "name",
-     .set = set_upstream,
-     .inherit = conf::Inherit::kNone,
-     .doc =
-         "A group of servers that *_pass may name. Requests are passed to them in weighted round "
-         "robin; a server that failed max_fails times within fail_timeout is left alone that long.",
-     .opens = Context::kUpstream},
-};
-static_assert(conf::well_formed(kDirectives));
-
-}  // namespace
-
-bool parse_peer(conf::Compiler& compiler, const conf::Position& at, std::string_view text,
-                std::uint16_t default_port, Peer& out) {
+bool parse_peers(conf::Compiler& compiler, const conf::Position& at, std::string_view text,
+                 std::uint16_t default_port, const Peer& base, std::vector<Peer>& out) {
   Arena& arena = compiler.arena();
-  out.at = at;
+  Peer peer = base;
+  peer.at = at;
   if (text.starts_with("unix:")) {
     // nginx allows a URI behind the path, after a colon; protocols without URIs just end in it.
     const std::size_t colon = text.find(':', 5);
     text = text.substr(0, colon);
     if (text.size() == 5) return report(compiler, at, "no path in the unix domain socket");
   }
+  peer.server = arena.copy(text);
   const Result<io::Address> numeric = io::parse_address(text, default_port);
   if (numeric) {
-    out.address = *numeric;
-    out.name = arena.copy(out.address.to_string());
+    peer.address = *numeric;
+    peer.name = arena.copy(peer.address.to_string());
+    out.push_back(peer);
     return true;
   }
   std::string_view host;
@@ -206,14 +205,18 @@ bool parse_peer(conf::Compiler& compiler, const conf::Position& at, std::string_
   if (numeric.error().code != Code::kNotFound || !split_host_port(text, default_port, host, port)) {
     return report_address(compiler, at, text, default_port);
   }
-  out.name = arena.copy(text);
-  const Result<io::Address> resolved = io::resolve(host, port);
-  if (resolved) {
-    out.address = *resolved;
-    out.name = arena.copy(out.address.to_string());
+  const Result<std::vector<io::Address>> resolved = io::resolve_all(host, port);
+  if (!resolved) {
+    peer.name = peer.server;
+    peer.unresolved = true;
+    out.push_back(peer);
     return true;
   }
-  out.unresolved = true;
+  for (const io::Address& address : *resolved) {
+    peer.address = address;
+    peer.name = arena.copy(address.to_string());
+    out.push_back(peer);
+  }
   return true;
 }
 
@@ -224,11 +227,6 @@ void report_unresolved(conf::Compiler& compiler, const conf::Scope& scope, const
   }
   compiler.degrade_site(scope, conf::SiteFault::Kind::kBackend, at, not_found(group.peers[0].name),
                         group.name.size());
-}
-
-const conf::Module& upstream_module() {
-  static constexpr conf::Module kModule = conf::module<NoSettings>("upstream", kDirectives);
-  return kModule;
 }
 
 }  // namespace corehttpd::upstream

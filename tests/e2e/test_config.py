@@ -193,7 +193,7 @@ def test_guards_that_do_not_work_yet_are_errors(directory, line):
     assert code == 1 and re.search(rf'\[emerg\] .*"{name}" directive', said), said
 
 
-@pytest.mark.parametrize('line', ['proxy_pass http://127.0.0.1:8;', 'scgi_pass unix:x;', 'uwsgi_pass unix:x;', 'grpc_pass grpc://127.0.0.1:8;'])
+@pytest.mark.parametrize('line', ['proxy_pass http://127.0.0.1:8;', 'grpc_pass grpc://127.0.0.1:8;'])
 def test_handlers_that_do_not_exist_are_errors(directory, line):
     """Files, perhaps sources of scripts, would be served in their place."""
     code, said = http(directory, 'server { listen unix:x.sock; location / { %s } }' % line)

@@ -145,6 +145,25 @@ def test_chunked_and_unknown_length_bodies(origin, protocol):
     assert peer.requests[0].body == body and peer.requests[0].params['CONTENT_LENGTH'] == str(len(body))
 
 
+def test_a_body_of_unknown_length_can_be_streamed(origin, protocol):
+    s, peer = origin(lambda r: None, 'fastcgi_request_buffering off;', early=True)
+    client = s.connect(protocol)
+    if protocol == 'h1':
+        client.send(b'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n')
+    else:
+        stream = client.start('/', 'POST', end=False)
+        client.send_body(stream, b'first', end=False)
+    wait_until(lambda: peer.requests and peer.requests[0].body == b'first', 'the first piece')
+    if protocol == 'h1':
+        client.send(b'4\r\nlast\r\n0\r\n\r\n')
+    else:
+        client.send_body(stream, b'last')
+    wait_until(lambda: peer.requests[0].body == b'firstlast', 'the last piece')
+    peer.requests[0].send(answer(OK))
+    r = client.read_response() if protocol == 'h1' else client.read_response(stream)
+    assert (r.status, r.body) == (200, b'ok') and not peer.requests[0].params['CONTENT_LENGTH']
+
+
 def test_body_too_large_never_reaches_the_origin(origin, protocol):
     s, peer = origin(answer(OK), 'client_max_body_size 1000;')
     assert s.get('/', protocol, method='POST', body=b'x' * 1001).status == 413
@@ -282,6 +301,44 @@ def test_a_location_that_passes_adds_its_slash(server, protocol):
     s = server('server { listen @SOCK@; location /app/ { fastcgi_pass unix:@DIR@/none.sock; } }')
     r = s.get('/app?x=1', protocol, host='h')
     assert (r.status, r['location']) == (301, f'{s.scheme}://h/app/?x=1')
+
+
+def test_force_ranges(origin):
+    s, _ = origin(answer(b'Content-Type: text/plain\r\nAccept-Ranges: none\r\nContent-Length: 6\r\n\r\nabcdef'), 'fastcgi_force_ranges on;')
+    r = s.get('/', headers=[('Range', 'bytes=1-2')])
+    assert (r.status, r.body, r['content-range']) == (206, b'bc', 'bytes 1-2/6')
+    assert s.get('/').all('accept-ranges') == ['bytes']
+
+
+def test_limit_rate_of_reading(server):
+    s = server("""log_format t '$upstream_response_time'; server { listen @SOCK@; access_log @DIR@/t.log t;
+        location / { fastcgi_limit_rate $arg_rate; fastcgi_pass unix:@DIR@/origin.sock; } }""")
+    peer = Peer(s.directory / 'origin.sock', lambda r: r.send(answer(b'Content-Type: text/plain\r\n\r\n' + b'x' * 150_000)))
+    try:
+        assert len(s.get('/?rate=100k').body) == 150_000
+        assert float(s.wait_log(r'^([\d.]+)$', 't.log')[1]) >= 0.3
+    finally:
+        peer.close()
+
+
+def test_bind(server):
+    s = server('''server { listen @SOCK@; location / { fastcgi_bind 192.0.2.1; fastcgi_pass 127.0.0.1:1; }
+        location /v { fastcgi_bind $arg_a; fastcgi_pass 127.0.0.1:1; } }''')
+    assert s.get('/').status == 502
+    s.wait_log(r'connect\(\) to 127.0.0.1:1 failed \(99: Cannot assign requested address\) while connecting to upstream')
+    assert s.get('/v?a=127.0.0.2').status == 502
+    s.wait_log(r'failed \(111: Connection refused\)')
+    assert s.get('/v?a=nonsense').status == 502
+    s.wait_log('invalid local address "nonsense"')
+
+
+def test_output_may_end_without_an_end_record(origin, protocol):
+    """An origin that closes its output and then the connection has said all."""
+    def handler(r):
+        r.send(stdout(OK) + record(6))
+        r.connection.shutdown(1)
+    s, _ = origin(handler)
+    assert s.get('/', protocol).body == b'ok'
 
 
 def test_php_fpm(server, protocol):

@@ -41,6 +41,9 @@ class OriginCodec {
   virtual OriginEvent next(std::span<const std::byte>& input) = 0;
   // True if the origin may end its response by closing the connection.
   virtual bool close_is_end() const = 0;
+  // After kEnd: the response has ended in such a way that nothing more of it can come, so that the
+  // connection may carry another request.
+  virtual bool reusable() const { return false; }
   // In nginx's words, for a log line that starts with "upstream sent": "unexpected FastCGI record:
   // 9". Only after kMalformed.
   virtual std::string describe_problem() const = 0;
@@ -65,9 +68,16 @@ class OriginProtocol {
   virtual std::string_view scheme() const = 0;
   // Who speaks on the error stream, for logs: "FastCGI".
   virtual std::string_view title() const = 0;
+  // Whether a request cannot begin before the length of its body is known.
+  virtual bool needs_body_length() const { return false; }
+  // Whether a response may begin with a status line as HTTP has it.
+  virtual bool has_status_line() const { return false; }
   // The request up to its body, for this exchange, whose body is complete or of known length. body:
-  // the bytes of body that will follow. The result does not point into the exchange.
-  virtual Segment encode_head(http::Exchange& exchange, std::uint64_t body_bytes) const = 0;
+  // the bytes of body that will follow. keep: the origin is asked to leave the connection open. The
+  // result does not point into the exchange.
+  virtual Segment encode_head(http::Exchange& exchange, std::uint64_t body_bytes,
+                              bool keep) const = 0;
+  // (An empty one: the protocol cannot express it, for its length.)
   // Makes a codec in storage.
   static constexpr std::size_t kCodecBytes = 128;
   virtual OriginCodec* make_codec(std::byte* storage) const = 0;

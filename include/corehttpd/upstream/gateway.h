@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -21,6 +22,8 @@ struct GatewayPass {
   const Group* group = nullptr;
   // Texts on the error stream that make a response invalid (fastcgi_catch_stderr).
   std::span<const std::string_view> caught_diagnostics;
+  // fastcgi_keep_conn; nothing: on where connections are kept in a pool of known capacity.
+  std::optional<bool> keep_connection = {};
 };
 
 // To be called by a content step, whose outcome it yields: kSuspend, or a failure that is known at

@@ -13,6 +13,8 @@
 #include "corehttpd/base/clock.h"
 #include "corehttpd/conf/directive.h"
 #include "corehttpd/conf/values.h"
+#include "corehttpd/expr/program.h"
+#include "corehttpd/io/socket.h"
 
 namespace corehttpd::upstream {
 
@@ -69,15 +71,31 @@ struct GatewaySettings {
   std::uint32_t next_upstream_tries = 0;   // 0: as many as there are servers.
   Milliseconds next_upstream_timeout = 0;  // 0: no limit.
   std::uint32_t ignore_headers = 0;
+  // Requests of a worker that may wait for a backend of known capacity, and how long.
+  std::uint64_t queue_max = 4096;
+  Milliseconds queue_timeout = 60'000;
+  // bind: the local address of connections, if it is known at start; else what yields it. Neither:
+  // the system chooses. transparent: it need not be one of this machine's.
+  const io::Address* bind = nullptr;
+  expr::Program bind_program;
+  bool bind_transparent = false;
+  bool force_ranges = false;
+  expr::Program limit_rate;  // Bytes per second at which a buffered response is read.
   std::span<const std::string_view> hide_headers;
   std::span<const std::string_view> pass_headers;
 };
 
-// The rows without their prefix ("buffer_size"), sorted. What nothing handles yet (the cache,
-// limit_rate, bind…) is in conf's table of what comes later.
+// "192.0.2.1", "192.0.2.1:5000", "[2001:db8::1]".
+bool parse_bind_address(std::string_view text, io::Address& out);
+
+// The rows without their prefix ("buffer_size"), sorted. What nothing handles yet (the cache) is in
+// conf's table of what comes later.
 namespace detail {
 
+bool set_bind(const conf::Setting& s);
 bool set_buffers(const conf::Setting& s);
+bool set_limit_rate(const conf::Setting& s);
+bool set_queue_of_location(const conf::Setting& s);
 bool set_buffer_size(const conf::Setting& s);
 bool set_next_upstream(const conf::Setting& s);
 bool set_ignore_headers(const conf::Setting& s);
@@ -92,6 +110,14 @@ using G = GatewaySettings;
 inline constexpr conf::Context kHere = conf::kHttpServerLocation;
 
 inline constexpr Directive kRows[] = {
+    {.name = "bind",
+     .contexts = kHere,
+     .arity = conf::between(1, 2),
+     .syntax = "address [transparent] | off",
+     .set = set_bind,
+     .doc = "The local address of connections to servers, with a port or without; it may have "
+            "variables. transparent: also one that is not this machine's, which takes "
+            "CAP_NET_RAW."},
     {.name = "buffer_size",
      .contexts = kHere,
      .syntax = "size",
@@ -127,6 +153,12 @@ inline constexpr Directive kRows[] = {
      .default_value = "60s",
      .doc = "How long making a connection to the server may take, waiting for a place in the "
             "backlog of its unix socket included."},
+    {.name = "force_ranges",
+     .contexts = kHere,
+     .syntax = "on | off",
+     .set = conf::set_flag<&G::force_ranges>,
+     .default_value = "off",
+     .doc = "Whether parts of a response may be asked for whatever its Accept-Ranges says."},
     {.name = "hide_header",
      .contexts = kHere,
      .syntax = "field",
@@ -156,6 +188,13 @@ inline constexpr Directive kRows[] = {
      .doc =
          "Whether responses of status 300 and above for which there is an error_page are replaced "
          "by it."},
+    {.name = "limit_rate",
+     .contexts = kHere,
+     .syntax = "rate",
+     .set = set_limit_rate,
+     .default_value = "0",
+     .doc = "Bytes per second at which a response is read from its server, each by itself; 0: as "
+            "they come. It may have variables. Only with buffering."},
     {.name = "max_temp_file_size",
      .contexts = kHere,
      .syntax = "size",
@@ -205,6 +244,14 @@ inline constexpr Directive kRows[] = {
      .set = conf::set_flag<&G::pass_request_headers>,
      .default_value = "on",
      .doc = "Whether the request's fields are passed to the server."},
+    {.name = "queue",
+     .contexts = kHere,
+     .arity = conf::between(1, 2),
+     .syntax = "number [timeout=time]",
+     .set = set_queue_of_location,
+     .doc = "How many requests of each worker may wait for a server whose capacity is known "
+            "(fastcgi_pool_files), 4096, and for how long, 60s; further ones, and those that have "
+            "waited so long, are answered with 503 and Retry-After."},
     {.name = "read_timeout",
      .contexts = kHere,
      .syntax = "time",
@@ -217,7 +264,8 @@ inline constexpr Directive kRows[] = {
      .set = conf::set_flag<&G::request_buffering>,
      .default_value = "on",
      .doc = "Whether the request's body is read completely before a server is asked. A body of "
-            "unknown length always is."},
+            "unknown length always is towards SCGI servers and php-fpm pools whose files are known "
+            "(fastcgi_pool_files), which have to be told it."},
     {.name = "send_lowat",
      .contexts = kHere,
      .syntax = "size",

@@ -4,8 +4,6 @@
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/handlers/gateway.h"
-#include "corehttpd/http/core_settings.h"
-#include "corehttpd/http/location_reset.h"
 #include "corehttpd/upstream/gateway.h"
 #include "handlers/gateway/fastcgi_params.h"
 #include "handlers/gateway/fastcgi_settings.h"
@@ -17,36 +15,6 @@ namespace {
 using Settings = FastcgiSettings;
 
 Settings& settings_of(const conf::Setting& s) { return *static_cast<Settings*>(s.settings); }
-
-// A nested location has to name its own server.
-void reset_pass(conf::Compiler& compiler, conf::Scope& location) {
-  if (location.view().get<Settings>().pass == nullptr) return;
-  compiler.settings<Settings>(location).pass = nullptr;
-}
-
-bool set_pass(const conf::Setting& s) {
-  settings_of(s).pass = make_target(s);
-  http::LocationResets::add(s.compiler, reset_pass);
-  // "/dir" asked for where only "/dir/" passes on: redirected to the name with the slash.
-  s.compiler.settings<http::CoreSettings>(s.scope).auto_redirect = true;
-  return settings_of(s).pass != nullptr;
-}
-
-bool set_param(const conf::Setting& s) {
-  Settings& settings = settings_of(s);
-  const bool if_not_empty = s.words().size() == 3;
-  if (if_not_empty && s.word(2) != "if_not_empty") {
-    return s.fail(2, "invalid parameter \"{}\"", s.word(2));
-  }
-  if (s.first_here) settings.params = s.arena().make<FastcgiParams>();
-  // Made by this block's first fastcgi_param, so it is nobody else's.
-  auto& params = const_cast<FastcgiParams&>(*settings.params);
-  FastcgiParam param{s.arena().copy(s.word(0)), {}, if_not_empty};
-  if (!expr::read_program(s, 1, param.value)) return false;
-  params.all.push_back(s.arena(), param);
-  if (param.name.starts_with("HTTP_")) params.http_names.push_back(s.arena(), param.name);
-  return true;
-}
 
 bool set_index(const conf::Setting& s) {
   if (s.word(0).empty()) return s.fail(0, "fastcgi_index has to be a file name");
@@ -66,6 +34,13 @@ bool set_split_path_info(const conf::Setting& s) {
     return s.fail(0, "pattern \"{}\" must have 2 captures", s.word(0));
   }
   settings_of(s).split_path_info = regex;
+  return true;
+}
+
+bool set_keep_conn(const conf::Setting& s) {
+  bool on = false;
+  if (!conf::read_flag(s, 0, on)) return false;
+  settings_of(s).keep_conn = on;
   return true;
 }
 
@@ -97,22 +72,22 @@ constexpr conf::Directive kOwnRows[] = {
     {.name = "fastcgi_keep_conn",
      .contexts = conf::kHttpServerLocation,
      .syntax = "on | off",
-     .set = conf::set_flag<&Settings::keep_conn>,
-     .default_value = "off",
-     .doc = "Whether the server may keep the connection open. Accepted; every request has a "
-            "connection of its own until there is a pool."},
+     .set = set_keep_conn,
+     .doc = "Whether the server is asked to leave the connection open after a response, so that "
+            "the group's keepalive can use it again. Unless given: off, but on towards servers "
+            "whose capacity is known (fastcgi_pool_files)."},
     {.name = "fastcgi_param",
      .contexts = conf::kHttpServerLocation,
      .arity = conf::between(2, 3),
      .syntax = "parameter value [if_not_empty]",
-     .set = set_param,
+     .set = set_param<Settings>,
      .inherit = conf::Inherit::kList,
      .doc = "A parameter passed to the server; with if_not_empty only if its value is not empty. A "
             "parameter HTTP_NAME replaces the request's own field of that name."},
     {.name = "fastcgi_pass",
      .contexts = Context::kLocation | Context::kIfLocation,
      .syntax = "address",
-     .set = set_pass,
+     .set = set_pass<Settings>,
      .doc =
          "The server to pass requests to: address:port, unix:/path, a name resolved at start, or "
          "an upstream. With variables it must yield a numeric address, a unix socket or an "
@@ -131,9 +106,12 @@ class FastcgiProtocol final : public upstream::OriginProtocol {
  public:
   std::string_view scheme() const override { return "fastcgi"; }
   std::string_view title() const override { return "FastCGI"; }
-  Segment encode_head(http::Exchange& exchange, std::uint64_t body_bytes) const override {
-    const ArenaVector<upstream::fastcgi::Param> params = make_params(exchange, body_bytes);
-    return upstream::fastcgi::encode_head(params, false);
+  Segment encode_head(http::Exchange& exchange, std::uint64_t body_bytes,
+                      bool keep) const override {
+    const Settings& settings = exchange.settings<Settings>();
+    const ArenaVector<upstream::fastcgi::Param> params =
+        make_params(exchange, settings.params, settings.gateway.pass_request_headers, body_bytes);
+    return upstream::fastcgi::encode_head(params, keep);
   }
   upstream::OriginCodec* make_codec(std::byte* storage) const override {
     return new (storage) upstream::fastcgi::Codec();
@@ -151,7 +129,8 @@ class FastcgiStep final : public http::Step {
     return upstream::pass_to_origin(exchange, {.protocol = &kProtocol,
                                                .settings = &settings.gateway,
                                                .group = group,
-                                               .caught_diagnostics = settings.catch_stderr});
+                                               .caught_diagnostics = settings.catch_stderr,
+                                               .keep_connection = settings.keep_conn});
   }
 };
 constexpr FastcgiStep kStep;

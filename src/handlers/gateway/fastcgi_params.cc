@@ -96,15 +96,15 @@ constexpr expr::Variable kVariables[] = {
 
 std::span<const expr::Variable> fastcgi_variables() { return kVariables; }
 
-ArenaVector<Param> make_params(http::Exchange& exchange, std::uint64_t body_bytes) {
-  const FastcgiSettings& settings = exchange.settings<FastcgiSettings>();
+ArenaVector<Param> make_params(http::Exchange& exchange, const CgiParams* configured,
+                               bool pass_fields, std::uint64_t body_bytes) {
   Arena& arena = exchange.arena();
   ArenaVector<Param> params;
   params.reserve(arena, 48);
   std::span<const std::string_view> overridden;
-  if (settings.params != nullptr) {
-    overridden = settings.params->http_names;
-    for (const FastcgiParam& param : settings.params->all) {
+  if (configured != nullptr) {
+    overridden = configured->http_names;
+    for (const CgiParam& param : configured->all) {
       std::string_view value = param.value.evaluate(exchange);
       // An application reads what CONTENT_LENGTH says: less would leave bytes for somebody else's
       // request, more would wait for ever.
@@ -115,7 +115,7 @@ ArenaVector<Param> make_params(http::Exchange& exchange, std::uint64_t body_byte
       params.push_back(arena, {param.name, value});
     }
   }
-  if (settings.gateway.pass_request_headers) add_http_params(exchange, overridden, params);
+  if (pass_fields) add_http_params(exchange, overridden, params);
   return params;
 }
 

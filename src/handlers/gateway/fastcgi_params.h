@@ -1,4 +1,5 @@
-// The parameters of a FastCGI request: those configured, then the request's fields as HTTP_….
+// The parameters of a request to a FastCGI, SCGI or uwsgi server: those configured, then the
+// request's fields as HTTP_….
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,12 @@
 
 namespace corehttpd::handlers {
 
-struct FastcgiSettings;
+struct CgiParams;
 
-// In the exchange's arena. body_bytes: what will be sent of the body, which CONTENT_LENGTH has to
-// agree with.
+// In the exchange's arena. configured: may be nullptr; pass_fields: with the request's fields.
+// body_bytes: what will be sent of the body, which CONTENT_LENGTH has to agree with.
 ArenaVector<upstream::fastcgi::Param> make_params(http::Exchange& exchange,
+                                                  const CgiParams* configured, bool pass_fields,
                                                   std::uint64_t body_bytes);
 
 // The request's fields as CGI has them (RFC 3875 §4.1.18): upper case, '-' as '_', HTTP_ in front;

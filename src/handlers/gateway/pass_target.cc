@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "upstream/backends.h"
+
 namespace corehttpd::handlers {
 namespace {
 
@@ -32,9 +34,14 @@ const PassTarget* make_target(const conf::Setting& s) {
 void resolve_targets(conf::Compiler& compiler) {
   auto& pending = compiler.object_or_make<PendingTargets>().targets;
   upstream::Groups& groups = compiler.object_or_make<upstream::Groups>();
+  upstream::Backends& backends = compiler.object_or_make<upstream::Backends>();
   for (const auto& [target, scope] : pending) {
     target->groups = &groups;
-    if (!target->program.empty()) continue;
+    target->backends = &backends;
+    if (!target->program.empty()) {
+      backends.dynamic = true;
+      continue;
+    }
     target->group = groups.find(target->text);
     if (target->group == nullptr) {
       target->group = groups.implicit(compiler, target->at, target->text);
@@ -62,13 +69,7 @@ const upstream::Group* group_of(const PassTarget& target, http::Exchange& exchan
     }
     return nullptr;
   }
-  auto* peer = arena.make<upstream::Peer>();
-  peer->address = *parsed;
-  peer->name = arena.copy(peer->address.to_string());
-  auto* group = arena.make<upstream::Group>();
-  *group = {text, {peer, 1}, arena.make_array<upstream::PeerState>(1), true};
-  group->states[0].effective_weight = 1;
-  return group;
+  return upstream::make_group(arena, text, *parsed, *target.backends);
 }
 
 }  // namespace corehttpd::handlers

@@ -14,9 +14,11 @@ namespace corehttpd::handlers {
 struct PassTarget {
   std::string_view text;
   conf::Position at;
-  const upstream::Group* group = nullptr;    // Known when the configuration is compiled.
-  expr::Program program;                     // Else.
-  const upstream::Groups* groups = nullptr;  // To look the program's result up in.
+  const upstream::Group* group = nullptr;  // Known when the configuration is compiled.
+  expr::Program program;                   // Else.
+  // To look the program's result up in.
+  const upstream::Groups* groups = nullptr;
+  const upstream::Backends* backends = nullptr;
 };
 
 // A target in the configuration's arena from the directive's only word; nullptr with the error

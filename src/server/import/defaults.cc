@@ -51,7 +51,6 @@ constexpr Default kHttpDefaults[] = {
     {"fastcgi_force_ranges", "off"},
     {"fastcgi_ignore_client_abort", "off"},
     {"fastcgi_intercept_errors", "off"},
-    {"fastcgi_keep_conn", "off"},
     {"fastcgi_limit_rate", "0"},
     {"fastcgi_max_temp_file_size", "1024m"},
     {"fastcgi_next_upstream", "error timeout"},

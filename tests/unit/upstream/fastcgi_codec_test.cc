@@ -121,7 +121,7 @@ TEST(FastcgiDecode, OutputDiagnosticsAndEnd) {
   const std::string bytes = record(7, "oops", 4) + record(6, "hello", 3) + end_request(0, 0, 7);
   EXPECT_EQ(decode(codec, bytes), (Events{"err:oops|", "out:hello", "end"}));
   EXPECT_EQ(codec.application_status(), 7u);
-  EXPECT_TRUE(codec.ended_cleanly());
+  EXPECT_TRUE(codec.reusable());
 }
 
 TEST(FastcgiDecode, ByteByByteYieldsTheSameStream) {
@@ -130,14 +130,14 @@ TEST(FastcgiDecode, ByteByByteYieldsTheSameStream) {
       record(7, "e1", 1) + record(6, "ab", 7) + record(6, "") + end_request(5);
   EXPECT_EQ(decode(codec, bytes, 1),
             (Events{"err:e", "err:1|", "out:a", "out:b", "outend", "end"}));
-  EXPECT_TRUE(codec.ended_cleanly());
+  EXPECT_TRUE(codec.reusable());
 }
 
 TEST(FastcgiDecode, EndBeforeItsPaddingIsNotYetClean) {
   Codec codec;
   const std::string bytes = end_request(5);
   EXPECT_EQ(decode(codec, bytes.substr(0, 18)), (Events{"end"}));
-  EXPECT_FALSE(codec.ended_cleanly());
+  EXPECT_FALSE(codec.reusable());
 }
 
 // Case 12: whatever comes after the end belongs to nobody.
@@ -145,7 +145,7 @@ TEST(FastcgiDecode, NothingMayFollowTheEnd) {
   Codec codec;
   EXPECT_EQ(decode(codec, end_request() + record(7, "late")),
             (Events{"end", "bad:data after FastCGI END_REQUEST"}));
-  EXPECT_FALSE(codec.ended_cleanly());
+  EXPECT_FALSE(codec.reusable());
 }
 
 TEST(FastcgiDecode, OutputAfterItsEndIsRefused) {

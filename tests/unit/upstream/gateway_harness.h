@@ -67,10 +67,11 @@ class TestProtocol final : public OriginProtocol {
  public:
   std::string_view scheme() const override { return "fastcgi"; }
   std::string_view title() const override { return "FastCGI"; }
-  Segment encode_head(http::Exchange& exchange, std::uint64_t body_bytes) const override {
+  Segment encode_head(http::Exchange& exchange, std::uint64_t body_bytes,
+                      bool keep) const override {
     const std::string length = std::to_string(body_bytes);
     const fastcgi::Param params[] = {{"URI", exchange.uri()}, {"CONTENT_LENGTH", length}};
-    return fastcgi::encode_head(params, false);
+    return fastcgi::encode_head(params, keep);
   }
   OriginCodec* make_codec(std::byte* storage) const override {
     return new (storage) fastcgi::Codec();

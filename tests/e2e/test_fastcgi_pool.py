@@ -1,0 +1,170 @@
+"""Backends whose capacity a php-fpm pool file tells: no more connections than workers, used again, shared, and a queue."""
+import os
+import signal
+import threading
+
+import pytest
+from fastcgi_peer import STDERR, Peer, PhpFpm, answer, end_request, record, stdout, wait_until
+from harness import ROOT
+
+OK = b'Content-Type: text/plain\r\n\r\nok'
+HTTP = 'fastcgi_pool_files @DIR@/*.pool; '
+SITE = '''server { listen @SOCK@; root @DIR@/www; location / { }
+  location ~ php { include ''' + str(ROOT) + '''/conf/fastcgi_params; fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+    fastcgi_pass unix:@DIR@/php.sock; %s } }'''
+
+
+def pool_file(directory, children, manager='static', listen='real.sock'):
+    (directory / 'www.pool').write_text(f'; A pool.\n[www]\nuser = www-data\nlisten = {directory}/$pool.sock ; not this\n'
+                                        f'[php]\nlisten = "{directory}/{listen}"\npm = {manager}\npm.max_children = {children}\n')
+
+
+@pytest.fixture
+def origin(server, directory):
+    peers = []
+
+    def make(handler, children=2, location='', workers=1, manager='static'):
+        pool_file(directory, children, manager)
+        os.symlink('real.sock', directory / 'php.sock')  # As Debian's /run/php/php-fpm.sock.
+        s = server(HTTP + SITE % location, workers=workers)
+        s.file('static.txt', 'static')
+        peers.append(Peer(s.directory / 'real.sock', handler if callable(handler) else lambda r: r.send(handler)))
+        return s, peers[-1]
+
+    yield make
+    for peer in peers:
+        peer.close()
+        assert not peer.errors, peer.errors
+
+
+def parallel(s, count, path='/x.php', **more):
+    """The responses to that many requests at the same time."""
+    results = [None] * count
+
+    def one(i):
+        results[i] = s.get(path, **more)
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(30)
+    return results
+
+
+@pytest.mark.parametrize('workers', [1, 2])
+def test_no_more_connections_than_children(origin, workers):
+    lock, at_once, most = threading.Lock(), set(), [0]
+
+    def handler(r):
+        with lock:
+            at_once.add(r)
+            most[0] = max(most[0], len(at_once))
+        threading.Event().wait(0.003)
+        with lock:
+            at_once.discard(r)
+        r.send(answer(OK))
+    s, peer = origin(handler, children=2, workers=workers)
+    for _ in range(3):
+        assert [r.body for r in parallel(s, 30)] == [b'ok'] * 30
+    assert most[0] <= 2 and all(r.keep for r in peer.requests)
+    assert peer.connections < 45  # 90 requests: they are used again even when workers have to share.
+    if workers == 1:
+        assert peer.connections <= 8  # Two, and two more for each burst if the gap was that long.
+    wait_until(lambda: not peer.open, 'idle connections to be closed')
+
+
+def test_workers_share_a_single_place(origin):
+    s, peer = origin(answer(OK), children=1, workers=2)
+    clients = [s.connect('h1') for _ in range(8)]  # Both workers have some.
+    for _ in range(5):
+        for c in clients:
+            c.send(b'GET /x.php HTTP/1.1\r\nHost: x\r\n\r\n')
+        assert [c.read_response().body for c in clients] == [b'ok'] * 8
+    # A worker that dies gives its place back.
+    s.may_crash, victim = True, s.worker()
+    os.kill(victim, signal.SIGKILL)
+    wait_until(lambda: victim not in s.workers_pids() and len(s.workers_pids()) == 2, 'another worker')
+    assert [r.body for r in parallel(s, 10)] == [b'ok'] * 10
+
+
+def test_a_full_queue_is_503(origin):
+    """Case 13."""
+    go = threading.Event()
+
+    def handler(r):
+        go.wait(10)
+        r.send(answer(OK))
+    s, peer = origin(handler, children=1, location='fastcgi_queue 3;')
+    clients = []
+    for i in range(4):
+        clients.append(s.connect('h1'))
+        clients[-1].send(b'GET /x.php HTTP/1.1\r\nHost: x\r\n\r\n')
+    wait_until(lambda: peer.requests, 'the first request')
+    for _ in range(200):  # The others may not have been read yet.
+        refused = s.connect('h1')
+        refused.send(b'GET /x.php HTTP/1.1\r\nHost: x\r\n\r\n')
+        if 'queue is full' in s.log():
+            break
+    refused = refused.read_response()
+    assert (refused.status, refused['retry-after']) == (503, '5')
+    s.wait_log(r'upstream queue is full while connecting to upstream: backend "php" has 1 of 1 connections in use and 3 requests waiting')
+    assert s.get('/static.txt').body == b'static'
+    assert s.status()['pools'] == [{'name': 'php', 'capacity': 1, 'connections': 1, 'idle': 0, 'waiting': 3}]
+    clients[2].close()  # Leaves the queue: somebody else may stand in it.
+    s.wait_log('client prematurely closed connection')
+    late = s.connect('h1')
+    late.send(b'GET /x.php HTTP/1.1\r\nHost: x\r\n\r\n')
+    go.set()
+    assert [c.read_response().body for c in (clients[0], clients[1], clients[3], late)] == [b'ok'] * 4
+    assert len(peer.requests) == 4 and peer.connections == 1
+
+
+@pytest.mark.parametrize('tail', [answer(OK) + b'left over', end_request() + record(STDERR, b'late'), answer(OK) + record(STDERR, b'late'),
+                                  stdout(OK) + end_request() + stdout(b'more')], ids=['rest', 'end first', 'stderr behind', 'stdout behind'])
+def test_odd_ends_never_mix_replies(origin, tail):
+    """Case 12."""
+    def handler(r):
+        r.send(tail if r.params['DOCUMENT_URI'] == '/odd.php' else answer(OK))
+    s, peer = origin(handler)
+    for _ in range(3):
+        assert s.get('/odd.php').status in (200, 502)
+        r = s.get('/x.php')
+        assert (r.status, r.body) == (200, b'ok')
+    assert not any(r.params['DOCUMENT_URI'] == '/x.php' and r.connection is o.connection and peer.requests.index(o) < peer.requests.index(r)
+                   for r in peer.requests for o in peer.requests if o.params['DOCUMENT_URI'] == '/odd.php')
+
+
+def test_on_demand_pools_keep_no_idle_connection(origin):
+    s, peer = origin(answer(OK), manager='ondemand', children=3)
+    assert s.get('/x.php').body == b'ok'
+    wait_until(lambda: not peer.open, 'the connection to be closed', 0.9)
+    assert [r.body for r in parallel(s, 12)] == [b'ok'] * 12
+    peer.close()
+    assert s.get('/x.php').status == 502
+    s.wait_log(r'while connecting to upstream \(backend "php": 1 of 3 connections in use, 0 requests waiting\), client')
+
+
+def test_php_fpm_with_one_request_per_child_and_restarts(server, directory):
+    """Case 11."""
+    pool_file(directory, 2, listen='php.sock')
+    s = server(HTTP + SITE % '', workers=2)
+    s.file('ok.php', '<?php echo "ok ", $_SERVER["REQUEST_METHOD"];')
+    fpm = PhpFpm(s.directory, 'pm = static\npm.max_children = 2\npm.max_requests = 1\n')
+    try:
+        assert [r.body for r in parallel(s, 20, '/ok.php', method='POST', body=b'x')] == [b'ok POST'] * 20
+        fpm.stop()
+        fpm.pool = 'pm = static\npm.max_children = 2\n'
+        fpm.start()
+        client = s.connect('h1')
+        def reloads():
+            return (s.directory / 'fpm.log').read_text().count('ready to handle connections')
+        for _ in range(2):
+            assert client.request('/ok.php').body == b'ok GET'
+            before = reloads()
+            fpm.process.send_signal(signal.SIGUSR2)  # A reload: all children end, whoever they serve.
+            while reloads() == before:
+                assert client.request('/ok.php').body == b'ok GET'
+        assert client.request('/ok.php').body == b'ok GET'
+        assert ' 502 ' not in s.log('access.log')
+    finally:
+        fpm.stop()

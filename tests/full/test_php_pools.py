@@ -1,0 +1,111 @@
+"""php-fpm in earnest: more visitors than workers, pools that end idle workers, a php-fpm that is killed, and one site's trouble that stays its own."""
+import os
+import statistics
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from fastcgi_peer import PhpFpm
+from harness import ROOT, wait_until
+
+LOCATION = 'include ' + str(ROOT) + '''/conf/fastcgi_params; fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+  fastcgi_pass unix:@DIR@/php.sock;'''
+
+
+@pytest.fixture
+def site(server, directory):
+    """site(pool lines, children) → (server, php-fpm)."""
+    started = []
+
+    def make(pool, children):
+        directory.joinpath('php.pool').write_text(f'[php]\nlisten = {directory}/php.sock\n{pool}pm.max_children = {children}\n')
+        s = server('fastcgi_pool_files @DIR@/*.pool; server { listen @SOCK@; root @DIR@/www; location / { } location ~ php { ' + LOCATION + ' } }', workers=2)
+        s.file('ok.php', '<?php echo "ok";')
+        s.file('second.php', '<?php usleep(1000000); echo "ok";')
+        s.file('static.txt', 'static')
+        started.append(PhpFpm(s.directory, f'{pool}pm.max_children = {children}\n'))
+        return s, started[-1]
+
+    yield make
+    for fpm in started:
+        fpm.stop()
+
+
+def visitors(s, count, path, results):
+    def one():
+        begun = time.monotonic()
+        try:
+            client = s.connect('h1')
+            client.socket.settimeout(60)
+            results.append((client.request(path).status, time.monotonic() - begun))
+        except (OSError, EOFError):
+            results.append((0, time.monotonic() - begun))
+    threads = [threading.Thread(target=one) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def children(fpm):
+    return Path(f'/proc/{fpm.process.pid}/task/{fpm.process.pid}/children').read_text().split()
+
+
+def test_150_visitors_on_8_workers(site):
+    s, _ = site('pm = static\n', 8)
+    results, static = [], []
+    threads = visitors(s, 150, '/second.php', results)
+    while any(t.is_alive() for t in threads):
+        begun = time.monotonic()
+        assert s.get('/static.txt').body == b'static'
+        static.append(time.monotonic() - begun)
+    assert [status for status, _ in results] == [200] * 150
+    assert max(seconds for _, seconds in results) < 60
+    assert statistics.median(static) < 0.2  # Nobody who wants a file waits for PHP.
+
+
+def test_on_demand_workers_end(site):
+    s, fpm = site('pm = ondemand\npm.process_idle_timeout = 2s\n', 4)
+    for _ in range(3):
+        for thread in visitors(s, 20, '/ok.php', results := []):
+            thread.join()
+        assert [status for status, _ in results] == [200] * 20
+    last = time.monotonic()
+    assert children(fpm)
+    wait_until(lambda: not children(fpm), 'all workers to end', 10)
+    assert time.monotonic() - last < 2 + 4 + 2  # php-fpm looks once a second, and ends one at a time.
+    assert 'WARNING' not in (s.directory / 'fpm.log').read_text()
+
+
+def test_killed_under_load_and_back(site):
+    s, fpm = site('pm = static\n', 4)
+    stop, statuses, lock = threading.Event(), [], threading.Lock()
+
+    def visit():
+        client = s.connect('h1')
+        while not stop.is_set():
+            status = client.request('/ok.php').status
+            with lock:
+                statuses.append(status)
+    threads = [threading.Thread(target=visit) for _ in range(8)]
+    for t in threads:
+        t.start()
+    wait_until(lambda: len(statuses) > 200, 'traffic')
+    family = [fpm.process.pid, *map(int, children(fpm))]
+    for pid in family:
+        try:
+            os.kill(pid, 9)
+        except ProcessLookupError:
+            pass
+    fpm.process.wait()
+    wait_until(lambda: 502 in statuses, 'a failure')
+    fpm.output.close()
+    fpm.start()
+    with lock:
+        back = len(statuses)
+    wait_until(lambda: len(statuses) > back + 200, 'traffic again')
+    stop.set()
+    for t in threads:
+        t.join(30)
+    assert set(statuses) == {200, 502}
+    assert set(statuses[back + 20:]) == {200}  # It resumes by itself, at once.
