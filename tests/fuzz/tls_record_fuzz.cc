@@ -51,15 +51,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace corehttpd;
   using namespace corehttpd::tls::testing;
   if (size == 0) return 0;
-  static auto* const site = new Site(false);
   const std::uint8_t mode = data[0];
+  Site& site = (mode & 16) != 0 ? Site::early() : Site::quick();
   io::SimLoop loop(io::SimOptions{.seed = mode,
                                   .short_transfers = (mode & 1) != 0,
                                   .delays = (mode & 2) != 0,
                                   .window_bytes = 4000});
   io::SimPeer& peer = loop.connect_pair();
   {
-    Echo echo(loop, peer.fd(), *site);
+    Echo echo(loop, peer.fd(), site);
     if ((mode & 4) == 0) {
       peer.push({reinterpret_cast<const char*>(data + 1), size - 1});
       CORE_CHECK(loop.run_until_blocked());

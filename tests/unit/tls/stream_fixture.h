@@ -12,6 +12,8 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "corehttpd/base/check.h"
 #include "corehttpd/conf/compiler.h"
@@ -21,7 +23,9 @@
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/io/sim_loop.h"
 #include "corehttpd/route/tree.h"
+#include "corehttpd/tls/replay_guard.h"
 #include "corehttpd/tls/stream.h"
+#include "corehttpd/tls/tickets.h"
 
 namespace corehttpd::tls::testing {
 
@@ -82,6 +86,8 @@ struct Site {
     store = configuration->object<Store>();
     const auto& site = *configuration->object<route::Tree>()->sites()[0];
     policy = store->find(site.settings.get<Settings>());
+    store->use(keys_);
+    store->use(guard_);
   }
   static Site& quick() {
     static Site* const site = new Site(false);
@@ -91,10 +97,21 @@ struct Site {
     static Site* const site = new Site(true);
     return *site;
   }
+  // Takes early data.
+  static Site& early() {
+    static Site* const site = new Site(false, "ssl_early_data on;");
+    return *site;
+  }
   conf::Diagnostics diagnostics;
   std::unique_ptr<conf::Configuration> configuration;
   Store* store;
   const SitePolicy* policy;
+
+ private:
+  std::vector<std::uint64_t> key_memory_ = std::vector<std::uint64_t>(TicketKeys::data_bytes() / 8);
+  std::vector<std::uint64_t> guard_memory_ = std::vector<std::uint64_t>(ReplayGuard::kSlots);
+  TicketKeys keys_{std::as_writable_bytes(std::span(key_memory_))};
+  ReplayGuard guard_{std::as_writable_bytes(std::span(guard_memory_))};
 };
 
 class Echo final : private HandshakeOwner, private io::Receiver, private TurnTask {
@@ -201,15 +218,34 @@ class Client {
     SSL_free(ssl_);
     SSL_CTX_free(context_);
   }
+  // With a session of an earlier client; so much of the data is sent before the handshake, and once
+  // more after it if it was refused.
+  void resume(SSL_SESSION* session, std::size_t early) {
+    SSL_set_session(ssl_, session);
+    early_ = early;
+  }
+  SSL_SESSION* session() const { return SSL_get1_session(ssl_); }
+  bool early_accepted() const { return SSL_get_early_data_status(ssl_) == SSL_EARLY_DATA_ACCEPTED; }
   // True when something moved.
   bool pump(std::size_t write_max) {
+    while (sent_ < early_) {
+      std::size_t wrote = 0;
+      CORE_CHECK(SSL_write_early_data(ssl_, to_send_.data() + sent_,
+                                      std::min(write_max, early_ - sent_), &wrote) == 1);
+      sent_ += wrote;
+    }
     const std::string arrived = peer_.take();
     if (!arrived.empty()) BIO_write(in_, arrived.data(), static_cast<int>(arrived.size()));
+    // Reading alone would go on to wait for more early data.
+    if (early_ != 0 && !SSL_is_init_finished(ssl_)) SSL_do_handshake(ssl_);
     char buffer[16384];
     int got = 0;
     while ((got = SSL_read(ssl_, buffer, sizeof(buffer))) > 0)
       received.append(buffer, static_cast<std::size_t>(got));
     const std::size_t before = sent_;
+    if (early_ != 0 && SSL_is_init_finished(ssl_) && !std::exchange(early_judged_, true) &&
+        !early_accepted())
+      sent_ = early_ = 0;
     if (SSL_is_init_finished(ssl_) && sent_ < to_send_.size()) {
       const int count = static_cast<int>(std::min(write_max, to_send_.size() - sent_));
       const int wrote = SSL_write(ssl_, to_send_.data() + sent_, count);
@@ -239,6 +275,8 @@ class Client {
   io::SimPeer& peer_;
   std::string to_send_;
   std::size_t sent_ = 0;
+  std::size_t early_ = 0;
+  bool early_judged_ = false;
   SSL_CTX* context_;
   SSL* ssl_;
   BIO* in_;

@@ -74,6 +74,61 @@ TEST_P(StreamSimulation, ClosesInAnyState) {
   EXPECT_EQ(loop.outstanding(), 0u);
 }
 
+// As of a client that was here before. For one use: a connection that fails spoils it.
+SSL_SESSION* make_session() {
+  io::SimLoop loop(io::SimOptions{.seed = 1});
+  io::SimPeer& peer = loop.connect_pair();
+  Echo echo(loop, peer.fd(), Site::early());
+  Client client(peer, TLS1_3_VERSION, "hello");
+  run(loop, client);
+  EXPECT_TRUE(echo.closed());
+  return client.session();
+}
+
+TEST_P(StreamSimulation, EarlyDataComesBackInOrder) {
+  const int seed = GetParam();
+  SSL_SESSION* session = make_session();
+  ASSERT_EQ(SSL_SESSION_get_max_early_data(session), 16384u);
+  io::SimLoop loop(io::SimOptions{.seed = static_cast<std::uint64_t>(seed),
+                                  .window_bytes = seed % 3 == 0 ? 700u : 30'000u});
+  io::SimPeer& peer = loop.connect_pair();
+  // A site that does not take it does without.
+  const bool taken = seed % 5 != 0;
+  Echo echo(loop, peer.fd(), taken ? Site::early() : Site::quick());
+  const std::string data = text(loop, 50'000);
+  Client client(peer, TLS1_3_VERSION, data);
+  client.resume(session, std::min<std::size_t>(data.size(), 1 + loop.random(16'000)));
+  run(loop, client);
+  EXPECT_EQ(client.early_accepted(), taken);
+  EXPECT_TRUE(client.received == data);
+  EXPECT_TRUE(echo.ended);
+  EXPECT_TRUE(echo.closed());
+  EXPECT_EQ(loop.outstanding(), 0u);
+  SSL_SESSION_free(session);
+}
+
+TEST_P(StreamSimulation, ClosesInAnyStateOfEarlyData) {
+  const int seed = GetParam();
+  SSL_SESSION* session = make_session();
+  io::SimLoop loop(io::SimOptions{.seed = static_cast<std::uint64_t>(seed), .window_bytes = 2000});
+  io::SimPeer& peer = loop.connect_pair();
+  Echo echo(loop, peer.fd(), Site::early());
+  const std::string data = text(loop, 50'000);
+  Client client(peer, TLS1_3_VERSION, data);
+  client.resume(session, std::min<std::size_t>(data.size(), 1 + loop.random(16'000)));
+  const bool silent = seed % 2 == 0;  // The client sends its first flight and nothing more.
+  for (std::uint64_t turns = loop.random(40); turns > 0; --turns) {
+    loop.run_once();
+    if (!silent || turns % 16 == 0) client.pump(5000);
+  }
+  echo.close();
+  // At the latest when patience with the handshake has ended.
+  ASSERT_TRUE(loop.run_until_quiet());
+  EXPECT_TRUE(echo.closed());
+  EXPECT_EQ(loop.outstanding(), 0u);
+  SSL_SESSION_free(session);
+}
+
 TEST_P(StreamSimulation, GarbageIsNoHandshake) {
   const int seed = GetParam();
   io::SimLoop loop(io::SimOptions{.seed = static_cast<std::uint64_t>(seed)});
