@@ -7,7 +7,7 @@ from raw_http2 import (DATA, HEADERS, RST, SETTINGS, PING, GOAWAY, WINDOW, PRIOR
                        REFUSED_STREAM, frame, get_fields, Raw)
 
 SITE = '''server { listen @SOCK@; root @DIR@/www; %s location /text { return 200 "$http2 $server_protocol"; }
-  location /chunk { http2_chunk_size 1; return 200 body; } location /large { http2_chunk_size 64k; alias @DIR@/www; }
+  location /chunk { http2_chunk_size 1; return 200 body; } location /eight { http2_chunk_size 8k; alias @DIR@/www; } location /large { http2_chunk_size 64k; alias @DIR@/www; }
   location /origin { fastcgi_pass unix:@DIR@/none.sock; } }'''
 
 
@@ -57,10 +57,12 @@ def test_chunk_size(server):
     s = make(server)
     raw = Raw(s)
     raw.headers(1, get_fields('/big.bin'))
-    assert lengths(raw, 1) == [8192] * 7 + [8191]
+    assert lengths(raw, 1) == [16384] * 3 + [16383]
     raw.send(frame(WINDOW, u32(100_000)))
-    raw.headers(3, get_fields('/chunk'))
-    assert lengths(raw, 3) == [1] * 4
+    raw.headers(5, get_fields('/eight/big.bin'))
+    assert lengths(raw, 5) == [8192] * 7 + [8191]
+    raw.headers(7, get_fields('/chunk'))
+    assert lengths(raw, 7) == [1] * 4
     for settings, first in ((b'', 16384), (struct.pack('>HI', 5, 32768), 32768)):
         raw = Raw(s, settings + struct.pack('>HI', 4, 200_000))
         raw.send(frame(WINDOW, u32(200_000)))
@@ -176,7 +178,7 @@ def test_incremental_responses_share(server, said):
     s.get('/p.bin')
     raw = Raw(s)
     ask(raw, [said, said])
-    assert len(order(raw, 60_000)) >= 6
+    assert order(raw, 60_000) == [1, 3, 1, 3]
 
 
 def test_priority_update(server):

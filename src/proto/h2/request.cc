@@ -42,6 +42,12 @@ constexpr std::string_view without_blanks(std::string_view value) {
   return value;
 }
 
+// What RFC 9113 §8.2.1 allows, and nginx: other control characters, too.
+bool is_value(std::string_view value) {
+  const char* const end = value.data() + value.size();
+  return h1::find_field_stop(value.data(), end) == end || http::is_field_value(value);
+}
+
 // RFC 3986 §3.1.
 bool is_scheme(std::string_view text) {
   const auto letter = [](char c) { return text::lower(c) >= 'a' && text::lower(c) <= 'z'; };
@@ -79,10 +85,7 @@ void RequestBuilder::add(std::string_view name, std::string_view value) {
   // A list that is too large is counted on but no longer stored: the block must be decoded to its
   // end for the compression state's sake.
   if (too_large()) return;
-  if (h1::find_field_stop(value.data(), value.data() + value.size()) !=
-      value.data() + value.size()) {
-    return spoil("a control character in the value of a header");
-  }
+  if (!is_value(value)) return spoil("an invalid value of a header");
   if (!name.empty() && name[0] == ':') return add_pseudo(name, value);
   has_regular_ = true;
   if (keeps_name(name)) add_regular(name, without_blanks(value));
@@ -91,10 +94,7 @@ void RequestBuilder::add(std::string_view name, std::string_view value) {
 void RequestBuilder::add_trailer(std::string_view name, std::string_view value) {
   list_bytes_ += name.size() + value.size() + kFieldOverheadBytes;
   if (name.starts_with(':')) return spoil("a pseudo-header in its trailers");
-  if (h1::find_field_stop(value.data(), value.data() + value.size()) !=
-      value.data() + value.size()) {
-    return spoil("a control character in the value of a header");
-  }
+  if (!is_value(value)) return spoil("an invalid value of a header");
   keeps_name(name);
 }
 
