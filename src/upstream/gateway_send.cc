@@ -55,6 +55,12 @@ void GatewayRequest::on_connected() {
 }
 
 void GatewayRequest::on_connect_failed(int errno_value) {
+  if (connection_->bind_failed()) {
+    log(LogLevel::kCrit, "bind({}) failed {} while connecting to upstream", bind_->to_string(),
+        errno_text(errno_value));
+    end_attempt();
+    return conclude(http::StepOutcome::fail(500));
+  }
   if (errno_value == ETIMEDOUT) {
     log(LogLevel::kError, "upstream timed out {} while connecting to upstream{}",
         errno_text(errno_value), about_backend());

@@ -78,6 +78,7 @@ int OriginConnection::prepare_socket() {
     const bool v6 = address_.family() == AF_INET6;
     if (::setsockopt(fd_, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT, &on,
                      sizeof(on)) < 0) {
+      bind_failed_ = true;
       return errno;
     }
   }
@@ -85,7 +86,8 @@ int OriginConnection::prepare_socket() {
   if (local_.port() == 0) {
     ::setsockopt(fd_, SOL_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
   }
-  return ::bind(fd_, local_.get(), local_.length) < 0 ? errno : 0;
+  bind_failed_ = ::bind(fd_, local_.get(), local_.length) < 0;
+  return bind_failed_ ? errno : 0;
 }
 
 bool OriginConnection::quiet() const {

@@ -74,6 +74,8 @@ class OriginConnection final : private io::Receiver {
     bytes_sent_ = 0;
     ++uses_;
   }
+  // It could not be given the local address that was asked for: no fault of the origin's.
+  bool bind_failed() const { return bind_failed_; }
   // Open, and nothing has come that was not received yet: neither data nor the end.
   bool quiet() const;
   // After its end: the peer cannot have acted upon what we sent, which it has not read, or read
@@ -136,6 +138,7 @@ class OriginConnection final : private io::Receiver {
   int fd_ = -1;
   State state_ = State::kConnecting;
   bool more_ = false;
+  bool bind_failed_ = false;
   bool send_timed_out_ = false;
   bool connect_timed_out_ = false;
   int failure_ = 0;

@@ -324,8 +324,8 @@ def test_limit_rate_of_reading(server):
 def test_bind(server):
     s = server('''server { listen @SOCK@; location / { fastcgi_bind 192.0.2.1; fastcgi_pass 127.0.0.1:1; }
         location /v { fastcgi_bind $arg_a; fastcgi_pass 127.0.0.1:1; } }''')
-    assert s.get('/').status == 502
-    s.wait_log(r'connect\(\) to 127.0.0.1:1 failed \(99: Cannot assign requested address\) while connecting to upstream')
+    assert s.get('/').status == 500
+    s.wait_log(r'\[crit\].*bind\(192.0.2.1(:0)?\) failed \(99: Cannot assign requested address\) while connecting to upstream')
     assert s.get('/v?a=127.0.0.2').status == 502
     s.wait_log(r'failed \(111: Connection refused\)')
     assert s.get('/v?a=nonsense').status == 502
