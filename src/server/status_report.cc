@@ -164,8 +164,8 @@ std::string status_json(const StatusFacts& facts) {
   return fmt::format(
       R"({{"version":"{}","master":{},"started":{},"age_seconds":{},"configuration":{},)"
       R"("generation":{},"generations":[{}],"older_masters":{},"connections":{},)"
-      R"("last_reload":{},"last_upgrade":{},"sites_degraded":[{}],"certificates":[{}],"pools":[{}],)"
-      R"("libraries":[{}]}})"
+      R"("last_reload":{},"last_upgrade":{},"sites_degraded":[{}],"certificates":[{}],)"
+      R"("pools":[{}],"libraries":[{}]}})"
       "\n",
       CORE_VERSION, facts.master, facts.started_at, facts.now - facts.started_at,
       json(facts.configuration), facts.generation, generations, facts.older_masters,

@@ -88,12 +88,8 @@ def test_a_body_that_nobody_wants(site, protocol):
 
 def test_a_full_disk(server, protocol):
     """A limit on the sizes of files stands in for the disk: writes beyond it fail."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, before[1]))
-    try:
-        s = server(SITE)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    s = server(SITE)
+    resource.prlimit(s.worker(), resource.RLIMIT_FSIZE, (65536, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     s.origin = Origin(s)
     assert s.get('/file', protocol, method='POST', body=BODY).status == 500
     s.wait_log(r'\[crit\].*write\(\) to a temporary file for a request body failed \(27: File too large\)')

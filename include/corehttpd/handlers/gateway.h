@@ -1,5 +1,5 @@
-// Content from origins: fastcgi_pass, scgi_pass, uwsgi_pass and their directives, from the same rows
-// (upstream/settings.h) with codecs of their own.
+// Content from origins: fastcgi_pass, scgi_pass, uwsgi_pass and their directives, from the same
+// rows (upstream/settings.h) with codecs of their own.
 #pragma once
 
 #include <span>

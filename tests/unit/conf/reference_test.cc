@@ -151,7 +151,7 @@ TEST(Later, TheRestIsAcceptedWithANotice) {
               "fastcgi_cache_use_stale error; scgi_buffers 4 8k; grpc_read_timeout 1; "
               "open_file_cache max=1; open_file_cache_valid 60s; aio threads; directio 1m; }"),
       "accepted 10");
-  EXPECT_EQ(verdict("http { server { ssl_ciphers a; ssl_ciphers b; location / { "
+  EXPECT_EQ(verdict("http { server { ssl_key_log a; ssl_key_log b; location / { "
                     "autoindex on; mp4; sub_filter a b; sub_filter c d; } } }"),
             "accepted 6");
 }
