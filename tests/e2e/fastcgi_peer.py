@@ -49,6 +49,7 @@ def parse_params(data):
 class Request:
     def __init__(self, connection):
         self.connection, self.param_list, self.body, self.aborted = connection, [], b'', False
+        self.complete = False  # Its body has ended in good order.
         self.keep = None
 
     @property
@@ -117,6 +118,7 @@ class Peer:
                             self.handler(request)
                 elif kind == STDIN:
                     request.body += content
+                    request.complete |= not content
                     if not content and not called:
                         self.handler(request)
                         if not request.keep:
