@@ -104,7 +104,7 @@ def streams(*frames, path='/text', method='GET', flags=END_HEADERS | END_STREAM,
 def test_rapid_reset(attack):
     """Case 21: streams opened and reset at once."""
     attack.flood(streams((RST, u32(CANCEL)), path='/big.bin'))
-    attack.over(300)
+    attack.over()
     wait_until(lambda: b'Active connections: 1 ' in attack.other.request('/status').body, 'the connection to be gone')
 
 
@@ -112,13 +112,13 @@ def test_rapid_reset(attack):
 def test_made_you_reset(attack, frame_):
     """The same, but the client's own frames make the server reset."""
     attack.flood(streams(frame_, path='/big.bin', method='POST', flags=END_HEADERS, count=20), (ENHANCE_YOUR_CALM, PROTOCOL_ERROR), 100)
-    attack.over(300)
+    attack.over()
 
 
 def test_more_streams_than_allowed(attack):
     """Refused; not for ever."""
     attack.flood(streams(path='/body', method='POST', flags=END_HEADERS))
-    attack.over(300)
+    attack.over()
 
 
 def test_a_page_left_at_once_is_no_flood(attack):
@@ -229,7 +229,7 @@ def test_lists_that_are_too_large(attack):
         raw.send(bomb(2 * i + 1, 9))
         assert raw.head(2 * i + 1)[':status'] == '431'
     attack.flood(lambda sent: b''.join(bomb(2 * (sent * 10 + i) + 1001, 9) for i in range(10)))
-    attack.over(300)
+    attack.over()
 
 
 # --- Bodies, windows, slow readers.

@@ -88,10 +88,14 @@ def test_a_body_that_nobody_wants(site, protocol):
 
 def test_a_full_disk(server, protocol):
     """A limit on the sizes of files stands in for the disk: writes beyond it fail."""
-    s = server(SITE)
-    resource.prlimit(s.worker(), resource.RLIMIT_FSIZE, (65536, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
+    try:
+        s = server(SITE.replace('client_max_body_size 1m', 'client_max_body_size 4m'))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     s.origin = Origin(s)
-    assert s.get('/file', protocol, method='POST', body=BODY).status == 500
+    assert s.get('/file', protocol, method='POST', body=b'x' * (2 << 20)).status == 500
     s.wait_log(r'\[crit\].*write\(\) to a temporary file for a request body failed \(27: File too large\)')
     assert s.get('/', protocol, method='POST', body=b'x').body == b'1'
 
