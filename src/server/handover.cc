@@ -8,6 +8,7 @@
 #include "corehttpd/route/tree.h"
 #include "server/environment.h"
 #include "server/master.h"
+#include "server/settings.h"
 
 namespace corehttpd::server {
 
@@ -82,6 +83,21 @@ void Master::finish_upgrade(bool taken, const std::string& reason) {
   if (!taken) ::unlink((pid_path_ + kOldPidEnding).c_str());
   for (std::uint64_t client : std::exchange(upgrade_clients_, {}))
     control_.answer(client, taken ? "ok\n" : "failed: " + reason + "\n");
+}
+
+// Libraries that were replaced under us are taken up as a new binary is. Whoever watches this very
+// process (daemon off, and no service manager to be told of another) would take that for its end.
+void Master::follow_libraries() {
+  if (stopping_ || !ready_ || upgrade_.running()) return;
+  const std::string* library = libraries_.replaced(clock_.now_ms());
+  if (library == nullptr) return;
+  if (!service_.present() && !current_->configuration->root.get<ServerSettings>().daemon) {
+    log(nullptr, LogLevel::kWarn, "\"{}\" was replaced, this process goes on with the old one",
+        *library);
+    return;
+  }
+  log(nullptr, LogLevel::kNotice, "\"{}\" was replaced, moving onto the new one", *library);
+  start_upgrade();
 }
 
 // What is asked of us before we can do it.

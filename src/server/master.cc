@@ -216,6 +216,7 @@ void Master::turn() {
   control_.work(clock_.now_ms());
   respawn_due();
   drop_ended();
+  follow_libraries();
   catch_up();
   flush_folded_log(false);
   service_.keep_alive(clock_.now_ms());

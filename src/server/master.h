@@ -20,6 +20,7 @@
 #include "server/counters.h"
 #include "server/generation.h"
 #include "server/inheritance.h"
+#include "server/libraries.h"
 #include "server/listeners.h"
 #include "server/notify.h"
 #include "server/status_report.h"
@@ -91,6 +92,7 @@ class Master final : ControlServer::Handler {
   void check_upgrade();
   void on_upgrade_end(int status);
   void finish_upgrade(bool taken, const std::string& reason);
+  void follow_libraries();
   void take_over();
   // Pid file and control socket; what failed, empty: nothing.
   std::string show_up();
@@ -125,6 +127,7 @@ class Master final : ControlServer::Handler {
   Generation* current_ = nullptr;
   Generation* pending_ = nullptr;
   Upgrade upgrade_;
+  Libraries libraries_;
   std::vector<std::uint64_t> reload_clients_, upgrade_clients_;
   Outcome last_reload_, last_upgrade_;
   std::string pid_path_;

@@ -18,6 +18,8 @@ class ServiceManager {
   ServiceManager& operator=(const ServiceManager&) = delete;
   ~ServiceManager();
 
+  // Somebody who is told when another process becomes the service's.
+  bool present() const { return socket_ >= 0; }
   // READY=1 with a status line for systemctl. main_process: also MAINPID=, after an upgrade.
   void ready(std::string_view status, bool main_process);
   // RELOADING=1 with the monotonic time that Type=notify-reload wants; ready() ends it.

@@ -2,15 +2,14 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "corehttpd/base/json.h"
+#include "server/libraries.h"
 
 namespace corehttpd::server {
 namespace {
@@ -66,8 +65,6 @@ std::string counters_json(const http::Counters::Snapshot& c) {
                      c.accepts, c.handled, c.requests, c.active, c.reading, c.writing, c.waiting);
 }
 
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 }  // namespace
 
 std::string status_text(const StatusFacts& facts) {
@@ -96,7 +93,7 @@ std::string status_text(const StatusFacts& facts) {
     out += fmt::format("  {}: {} in {}:{}\n", site.name, site.reason, site.file, site.line);
   out += "libraries:";
   for (const LoadedLibrary& library : loaded_libraries())
-    out += fmt::format(" {}{}", library.name, library.replaced ? " (replaced on disk)" : "");
+    out += fmt::format(" {}{}", library.name(), library.replaced ? " (replaced on disk)" : "");
   out += '\n';
   return out;
 }
@@ -112,7 +109,7 @@ std::string status_json(const StatusFacts& facts) {
   }
   for (const LoadedLibrary& library : loaded_libraries()) {
     libraries += fmt::format(R"({}{{"name":{},"replaced":{}}})", libraries.empty() ? "" : ",",
-                             json(library.name), library.replaced);
+                             json(library.name()), library.replaced);
   }
   return fmt::format(
       R"({{"version":"{}","master":{},"started":{},"age_seconds":{},"configuration":{},)"
@@ -135,38 +132,6 @@ std::string status_line(const StatusFacts& facts) {
   if (facts.last_reload.at != 0 && !facts.last_reload.taken)
     out += "; last reload refused: " + facts.last_reload.reason;
   std::replace(out.begin(), out.end(), '\n', ' ');
-  return out;
-}
-
-// From the map of the process: its device and inode tell whether the file has been replaced.
-std::vector<LoadedLibrary> loaded_libraries() {
-  std::vector<LoadedLibrary> out;
-  std::FILE* maps = std::fopen("/proc/self/maps", "re");
-  if (maps == nullptr) return out;
-  char line[PATH_MAX + 128];
-  while (std::fgets(line, sizeof(line), maps) != nullptr) {
-    unsigned int major_number = 0, minor_number = 0;
-    unsigned long inode = 0;
-    char path[PATH_MAX] = {};
-    if (std::sscanf(line, "%*s %*s %*s %x:%x %lu %4095[^\n]", &major_number, &minor_number, &inode,
-                    path) != 4 ||
-        std::strstr(path, ".so") == nullptr)
-      continue;
-    std::string name(path);
-    constexpr std::string_view kDeleted = " (deleted)";
-    bool replaced = name.ends_with(kDeleted);
-    if (replaced) name.resize(name.size() - kDeleted.size());
-    struct stat now {};
-    if (!replaced) {
-      // An overlay's map tells another device than stat(2), so the inode alone decides.
-      replaced = ::stat(name.c_str(), &now) == 0 && now.st_ino != inode;
-    }
-    name = base_name(name);
-    const bool known =
-        std::any_of(out.begin(), out.end(), [&](const LoadedLibrary& l) { return l.name == name; });
-    if (!known) out.push_back({name, replaced});
-  }
-  std::fclose(maps);
   return out;
 }
 

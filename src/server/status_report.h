@@ -54,12 +54,4 @@ std::string status_json(const StatusFacts& facts);
 // "generation 3, 2 workers; last reload refused: …".
 std::string status_line(const StatusFacts& facts);
 
-// The shared libraries that this process has mapped, by the file that they really are
-// ("libnghttp2.so.14.24.1"). replaced: the file is no longer the one on disk, an update waits.
-struct LoadedLibrary {
-  std::string name;
-  bool replaced = false;
-};
-std::vector<LoadedLibrary> loaded_libraries();
-
 }  // namespace corehttpd::server

@@ -1,11 +1,13 @@
 """sd_notify: what the master tells the service manager, with a socket of ours in the manager's place."""
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 
 import pytest
-from harness import DEADLINE, Http1, wait_until
+from harness import BINARY, DEADLINE, Http1, Successor, wait_until
 from test_processes import SITE
 
 
@@ -106,3 +108,42 @@ def test_abstract_socket(server, directory):
         listener.settimeout(DEADLINE)
         server(SITE % 'a', environment={**os.environ, 'NOTIFY_SOCKET': '@' + name})
         assert listener.recv(4096).startswith(b'READY=1\n')
+
+
+@pytest.fixture
+def library(directory):
+    """A copy of one of the daemon's libraries, found before the system's."""
+    found = re.search(r'=> (/\S*/libmd\.so\S*)', subprocess.run(['ldd', BINARY], capture_output=True, text=True, timeout=DEADLINE).stdout)
+    copy = directory / 'lib' / os.path.basename(found[1])
+    copy.parent.mkdir()
+    shutil.copy(found[1], copy)
+    return copy
+
+
+def replace(library):
+    new = library.with_suffix('.new')
+    shutil.copy(library, new)
+    os.rename(new, library)
+
+
+def test_moves_onto_a_replaced_library(server, manager, library):
+    s = start(server, manager, environment={'LD_LIBRARY_PATH': str(library.parent)})
+    assert message(manager)['READY'] == '1'
+    replace(library)
+    told = message(manager)
+    while told.get('READY') != '1':
+        told = message(manager)
+    assert int(told['MAINPID']) != s.process.pid
+    assert s.process.wait(DEADLINE) == 0
+    s.process = Successor(int(told['MAINPID']))
+    assert f'"{library}" was replaced, moving onto the new one' in s.log()
+    maps = open(f'/proc/{s.process.pid}/maps').read()
+    assert str(library) in maps and f'{library} (deleted)' not in maps
+    assert s.get('/who').body == b'a'
+
+
+def test_one_that_nobody_could_follow_stays_and_says_so(server, library):
+    s = server(SITE % 'a', environment={**os.environ, 'LD_LIBRARY_PATH': str(library.parent)})
+    replace(library)
+    wait_until(lambda: f'"{library}" was replaced, this process goes on with the old one' in s.log(), 'the line', 2 * DEADLINE)
+    assert s.process.poll() is None and s.get('/who').body == b'a'
