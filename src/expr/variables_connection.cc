@@ -7,9 +7,7 @@
 namespace corehttpd::expr {
 namespace {
 
-bool over_tls(http::Exchange& exchange) {
-  return exchange.connection().tls != nullptr;
-}
+bool over_tls(http::Exchange& exchange) { return exchange.connection().tls != nullptr; }
 
 }  // namespace
 

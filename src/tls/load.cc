@@ -177,10 +177,10 @@ std::string load_key(Credential& into, PasswordFiles& password_files) {
   reason = password_files.read(into.password_file, lines);
   Passwords passwords{*lines};
   into.key = decode_plain_key(text);
-  for (; into.key == nullptr; ++passwords.next) {
-    if (passwords.next > 0 && passwords.next >= lines->size()) break;
+  while (into.key == nullptr) {
     const BioPtr bio = open_text(text);
     into.key.reset(PEM_read_bio_PrivateKey(bio.get(), nullptr, give_password, &passwords));
+    if (++passwords.next >= lines->size()) break;
   }
   forget_text(text);
   if (into.key == nullptr) {

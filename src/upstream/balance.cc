@@ -51,8 +51,25 @@ std::size_t PeerSelector::choose(Milliseconds now_ms) {
 }
 
 // Smooth weighted round robin: every candidate gains its weight, the richest is chosen and pays the
-// sum of all, so that {5,1,1} yields a a b a c a a and not five in a row. least: only those with
-// the fewest connections are candidates.
+// sum of all, so that {5,1,1} yields a a b a c a a and not five in a row.
+template <class Candidate>
+std::size_t PeerSelector::pick_in_turn(const Candidate& candidate) {
+  std::int64_t total = 0;
+  std::size_t best = SIZE_MAX;
+  for (std::size_t i = 0; i < group_->peers.size(); ++i) {
+    if (!candidate(i)) continue;
+    PeerState& state = group_->states[i];
+    state.current_weight += state.effective_weight;
+    total += state.effective_weight;
+    // A server that failed gets its share back bit by bit.
+    if (state.effective_weight < group_->peers[i].weight) ++state.effective_weight;
+    if (best == SIZE_MAX || state.current_weight > group_->states[best].current_weight) best = i;
+  }
+  if (best != SIZE_MAX) group_->states[best].current_weight -= total;
+  return best;
+}
+
+// least: only those with the fewest connections are candidates.
 std::size_t PeerSelector::choose_in_turn(bool backup, bool least, Milliseconds now_ms) {
   std::size_t least_loaded = SIZE_MAX;
   const auto candidate = [&](std::size_t i) {
@@ -67,19 +84,7 @@ std::size_t PeerSelector::choose_in_turn(bool backup, bool least, Milliseconds n
     }
     if (least_loaded == SIZE_MAX) return SIZE_MAX;
   }
-  std::int64_t total = 0;
-  std::size_t best = SIZE_MAX;
-  for (std::size_t i = 0; i < group_->peers.size(); ++i) {
-    if (!candidate(i)) continue;
-    PeerState& state = group_->states[i];
-    state.current_weight += state.effective_weight;
-    total += state.effective_weight;
-    // A server that failed gets its share back bit by bit.
-    if (state.effective_weight < group_->peers[i].weight) ++state.effective_weight;
-    if (best == SIZE_MAX || state.current_weight > group_->states[best].current_weight) best = i;
-  }
-  if (best != SIZE_MAX) group_->states[best].current_weight -= total;
-  return best;
+  return pick_in_turn(candidate);
 }
 
 // The server on whose part of the sum of all weights the number falls.
@@ -144,20 +149,11 @@ std::size_t PeerSelector::choose_on_ring(Milliseconds now_ms) {
   for (; rehashed_ <= kRehashesMax; ++rehashed_, ++hash_) {
     // Of the addresses of one name the next in turn.
     const std::string_view server = group_->peers[points[hash_ % points.size()].server].server;
-    std::int64_t total = 0;
-    std::size_t best = SIZE_MAX;
-    for (std::size_t i = 0; i < group_->peers.size(); ++i) {
-      if (group_->peers[i].backup || group_->peers[i].server != server) continue;
-      if (is_tried(i) || !usable(i, now_ms)) continue;
-      PeerState& state = group_->states[i];
-      state.current_weight += state.effective_weight;
-      total += state.effective_weight;
-      if (state.effective_weight < group_->peers[i].weight) ++state.effective_weight;
-      if (best == SIZE_MAX || state.current_weight > group_->states[best].current_weight) best = i;
-    }
-    if (best == SIZE_MAX) continue;
-    group_->states[best].current_weight -= total;
-    return best;
+    const std::size_t best = pick_in_turn([&](std::size_t i) {
+      return !group_->peers[i].backup && group_->peers[i].server == server && !is_tried(i) &&
+             usable(i, now_ms);
+    });
+    if (best != SIZE_MAX) return best;
   }
   return choose_in_turn(false, false, now_ms);
 }

@@ -102,15 +102,19 @@ bool set_limit_rate(const conf::Setting& s) {
   return expr::read_program(s, 0, settings_of(s).limit_rate);
 }
 
-bool set_queue_of_location(const conf::Setting& s) {
-  G& settings = settings_of(s);
-  if (!conf::read_number(s, 0, 0, 1'000'000, settings.queue_max)) return false;
+bool read_queue(const conf::Setting& s, std::uint64_t min, std::uint64_t& requests_max,
+                Milliseconds& timeout) {
+  if (!conf::read_number(s, 0, min, 1'000'000, requests_max)) return false;
   if (s.words().size() == 1) return true;
   if (!s.word(1).starts_with("timeout=")) return s.fail(1, "invalid parameter \"{}\"", s.word(1));
   const auto time = conf::parse_time_ms(s.word(1).substr(8));
   if (!time || *time == 0) return s.fail(1, "invalid parameter \"{}\"", s.word(1));
-  settings.queue_timeout = *time;
+  timeout = *time;
   return true;
+}
+
+bool set_queue_of_location(const conf::Setting& s) {
+  return read_queue(s, 0, settings_of(s).queue_max, settings_of(s).queue_timeout);
 }
 
 bool set_buffer_size(const conf::Setting& s) {

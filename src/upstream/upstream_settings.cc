@@ -6,6 +6,7 @@
 #include "corehttpd/base/log.h"
 #include "corehttpd/base/text.h"
 #include "corehttpd/conf/values.h"
+#include "corehttpd/upstream/settings.h"
 #include "upstream/backends.h"
 #include "upstream/shared_state.h"
 #include "upstream/upstream_block.h"
@@ -14,11 +15,6 @@ namespace corehttpd::upstream {
 namespace {
 
 struct NoSettings {};
-
-// Zones by name, so that a size given once counts for all.
-struct Zones {
-  std::vector<std::string_view> names;
-};
 
 OpenGroup& open_of(const conf::Setting& s) { return *static_cast<OpenGroup*>(s.scope.object); }
 
@@ -56,14 +52,11 @@ bool set_random(const conf::Setting& s) {
 bool set_zone(const conf::Setting& s) {
   constexpr std::uint64_t kSmallest = 32 * 1024;
   if (s.word(0).empty()) return s.fail(0, "invalid zone name \"{}\"", s.word(0));
-  auto& names = s.compiler.object_or_make<Zones>().names;
-  const bool known = std::ranges::find(names, s.word(0)) != names.end();
   if (s.words().size() == 2) {
     const auto size = conf::parse_size(s.word(1));
     if (!size || *size == 0) return s.fail(1, "invalid zone size \"{}\"", s.word(1));
     if (*size < kSmallest) return s.fail(1, "zone \"{}\" is too small", s.word(0));
   }
-  if (!known) names.push_back(s.arena().copy(s.word(0)));
   s.compiler.object_or_make<SharedState>().add_zone(*open_of(s).group);
   return true;
 }
@@ -96,15 +89,8 @@ bool set_keepalive_timeout(const conf::Setting& s) {
 bool set_queue(const conf::Setting& s) {
   Group& group = *open_of(s).group;
   std::uint64_t number = 0;
-  if (!conf::read_number(s, 0, 1, 1'000'000, number)) return false;
+  if (!detail::read_queue(s, 1, number, group.queue_timeout)) return false;
   group.queue_max = static_cast<std::uint32_t>(number);
-  if (s.words().size() == 1) return true;
-  if (!s.word(1).starts_with("timeout=")) {
-    return s.fail(1, "invalid parameter \"{}\"", s.word(1));
-  }
-  const auto time = conf::parse_time_ms(s.word(1).substr(8));
-  if (!time || *time == 0) return s.fail(1, "invalid parameter \"{}\"", s.word(1));
-  group.queue_timeout = *time;
   return true;
 }
 

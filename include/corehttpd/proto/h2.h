@@ -13,7 +13,7 @@
 namespace corehttpd::proto {
 class ConnectionSet;
 struct TlsChannel;
-}
+}  // namespace corehttpd::proto
 
 namespace corehttpd::h2 {
 

@@ -13,8 +13,8 @@ namespace corehttpd::tls {
 
 // A file as named by a directive.
 struct NamedFile {
-  std::string_view
-      path;  // Absolute, variables in it or not; as written when it is no file ("data:…").
+  // Absolute, variables in it or not; as written when it is no file ("data:…").
+  std::string_view path;
   conf::Position at;
   std::uint32_t width = 1;
   NamedFile* next = nullptr;  // The next of the same list.

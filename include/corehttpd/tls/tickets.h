@@ -21,8 +21,8 @@ struct TicketKey {
 
 class TicketKeys {
  public:
-  static constexpr std::uint32_t kLayoutVersion =
-      2;  // Of the segment, the ReplayGuard's memory in it.
+  // Of the segment, the ReplayGuard's memory in it.
+  static constexpr std::uint32_t kLayoutVersion = 2;
   static constexpr std::size_t kSlots = 4;
   // How long a key encrypts. It decrypts for two such times more, so that a ticket is good for at
   // least twice this after it was made, longer than any ssl_session_timeout may be (set_period).

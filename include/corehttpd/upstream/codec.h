@@ -74,10 +74,9 @@ class OriginProtocol {
   virtual bool has_status_line() const { return false; }
   // The request up to its body, for this exchange, whose body is complete or of known length. body:
   // the bytes of body that will follow. keep: the origin is asked to leave the connection open. The
-  // result does not point into the exchange.
+  // result does not point into the exchange; an empty one: it is too long for the protocol.
   virtual Segment encode_head(http::Exchange& exchange, std::uint64_t body_bytes,
                               bool keep) const = 0;
-  // (An empty one: the protocol cannot express it, for its length.)
   // Makes a codec in storage.
   static constexpr std::size_t kCodecBytes = 128;
   virtual OriginCodec* make_codec(std::byte* storage) const = 0;

@@ -19,9 +19,9 @@ class Exchange;
 
 namespace corehttpd::upstream {
 
-class Backend;      // upstream/backend.h
+class Backend;
+class Backends;     // upstream/backends.h
 class SharedState;  // upstream/shared_state.h
-class Backends;
 class IdleConnections;
 
 // A server as configured; of a name that has several addresses one of them.
@@ -129,6 +129,8 @@ class PeerSelector {
 
  private:
   std::size_t choose(Milliseconds now_ms);
+  template <class Candidate>
+  std::size_t pick_in_turn(const Candidate& candidate);
   std::size_t choose_in_turn(bool backup, bool least, Milliseconds now_ms);
   std::size_t choose_by_ip(Milliseconds now_ms);
   std::size_t choose_by_hash(Milliseconds now_ms);

@@ -96,6 +96,9 @@ bool set_bind(const conf::Setting& s);
 bool set_buffers(const conf::Setting& s);
 bool set_limit_rate(const conf::Setting& s);
 bool set_queue_of_location(const conf::Setting& s);
+// "number [timeout=time]": requests that may wait, from min, and how long. Errors are recorded.
+bool read_queue(const conf::Setting& s, std::uint64_t min, std::uint64_t& requests_max,
+                Milliseconds& timeout);
 bool set_buffer_size(const conf::Setting& s);
 bool set_next_upstream(const conf::Setting& s);
 bool set_ignore_headers(const conf::Setting& s);

@@ -3,7 +3,6 @@
 
 #include "corehttpd/conf/values.h"
 #include "corehttpd/handlers/gateway.h"
-#include "corehttpd/upstream/gateway.h"
 #include "handlers/gateway/cgi_settings.h"
 #include "handlers/gateway/fastcgi_params.h"
 #include "upstream/cgi_codecs.h"
@@ -15,6 +14,7 @@ struct ScgiSettings {
   upstream::GatewaySettings gateway;  // First: the shared rows see the whole as this.
   const PassTarget* pass = nullptr;
   const CgiParams* params = nullptr;
+  void complete(upstream::GatewayPass& pass) const { pass.keep_connection = false; }
 };
 static_assert(std::is_standard_layout_v<ScgiSettings>);
 
@@ -25,6 +25,7 @@ struct UwsgiSettings {
   std::uint8_t modifier1 = 0;
   std::uint8_t modifier2 = 0;
   std::string_view text;
+  void complete(upstream::GatewayPass& pass) const { pass.keep_connection = false; }
 };
 static_assert(std::is_standard_layout_v<UwsgiSettings>);
 
@@ -125,31 +126,6 @@ class UwsgiProtocol final : public upstream::OriginProtocol {
 constexpr ScgiProtocol kScgi;
 constexpr UwsgiProtocol kUwsgi;
 
-template <class S, const auto& Protocol>
-class CgiStep final : public http::Step {
- public:
-  http::StepOutcome run(http::Exchange& exchange) const override {
-    const S& settings = exchange.settings<S>();
-    if (settings.pass == nullptr) return http::StepOutcome::decline();
-    const upstream::Group* group = group_of(*settings.pass, exchange);
-    if (group == nullptr) return http::StepOutcome::fail(502);
-    return upstream::pass_to_origin(exchange, {.protocol = &Protocol,
-                                               .settings = &settings.gateway,
-                                               .group = group,
-                                               .caught_diagnostics = {},
-                                               .keep_connection = false});
-  }
-};
-
-template <class S, const auto& Protocol>
-http::StepFactory step_factory() {
-  static constexpr CgiStep<S, Protocol> kStep;
-  return {http::Phase::kContent,
-          [](const conf::SettingsView& settings, Arena&) -> const http::Step* {
-            return settings.get<S>().pass == nullptr ? nullptr : &kStep;
-          }};
-}
-
 }  // namespace
 
 const conf::Module& scgi_module() {
@@ -164,7 +140,7 @@ const conf::Module& uwsgi_module() {
   return kModule;
 }
 
-http::StepFactory scgi_step() { return step_factory<ScgiSettings, kScgi>(); }
-http::StepFactory uwsgi_step() { return step_factory<UwsgiSettings, kUwsgi>(); }
+http::StepFactory scgi_step() { return cgi_step<ScgiSettings, kScgi>(); }
+http::StepFactory uwsgi_step() { return cgi_step<UwsgiSettings, kUwsgi>(); }
 
 }  // namespace corehttpd::handlers

@@ -1,5 +1,5 @@
-// What fastcgi_, scgi_ and uwsgi_ share beside the gateway's own settings: the server to pass to
-// and the parameters that a request is described by.
+// What fastcgi_, scgi_ and uwsgi_ share beside the gateway's own settings: the server to pass to,
+// the parameters that a request is described by, and the step that passes it.
 #pragma once
 
 #include <string_view>
@@ -9,6 +9,8 @@
 #include "corehttpd/expr/program.h"
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/location_reset.h"
+#include "corehttpd/http/pipeline.h"
+#include "corehttpd/upstream/gateway.h"
 #include "corehttpd/upstream/settings.h"
 #include "handlers/gateway/pass_target.h"
 
@@ -61,6 +63,31 @@ bool set_param(const conf::Setting& s) {
   params.all.push_back(s.arena(), param);
   if (param.name.starts_with("HTTP_")) params.http_names.push_back(s.arena(), param.name);
   return true;
+}
+
+// Settings with more to say of how a request is passed have it in complete().
+template <class S, const auto& Protocol>
+class CgiStep final : public http::Step {
+ public:
+  http::StepOutcome run(http::Exchange& exchange) const override {
+    const S& settings = exchange.settings<S>();
+    if (settings.pass == nullptr) return http::StepOutcome::decline();
+    const upstream::Group* group = group_of(*settings.pass, exchange);
+    if (group == nullptr) return http::StepOutcome::fail(502);
+    upstream::GatewayPass pass{
+        .protocol = &Protocol, .settings = &settings.gateway, .group = group};
+    settings.complete(pass);
+    return upstream::pass_to_origin(exchange, pass);
+  }
+};
+
+template <class S, const auto& Protocol>
+http::StepFactory cgi_step() {
+  static constexpr CgiStep<S, Protocol> kStep;
+  return {http::Phase::kContent,
+          [](const conf::SettingsView& settings, Arena&) -> const http::Step* {
+            return settings.get<S>().pass == nullptr ? nullptr : &kStep;
+          }};
 }
 
 }  // namespace corehttpd::handlers

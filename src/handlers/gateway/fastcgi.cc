@@ -4,7 +4,6 @@
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/handlers/gateway.h"
-#include "corehttpd/upstream/gateway.h"
 #include "handlers/gateway/fastcgi_params.h"
 #include "handlers/gateway/fastcgi_settings.h"
 #include "upstream/fastcgi_codec.h"
@@ -119,22 +118,6 @@ class FastcgiProtocol final : public upstream::OriginProtocol {
 };
 constexpr FastcgiProtocol kProtocol;
 
-class FastcgiStep final : public http::Step {
- public:
-  http::StepOutcome run(http::Exchange& exchange) const override {
-    const Settings& settings = exchange.settings<Settings>();
-    if (settings.pass == nullptr) return http::StepOutcome::decline();
-    const upstream::Group* group = group_of(*settings.pass, exchange);
-    if (group == nullptr) return http::StepOutcome::fail(502);
-    return upstream::pass_to_origin(exchange, {.protocol = &kProtocol,
-                                               .settings = &settings.gateway,
-                                               .group = group,
-                                               .caught_diagnostics = settings.catch_stderr,
-                                               .keep_connection = settings.keep_conn});
-  }
-};
-constexpr FastcgiStep kStep;
-
 }  // namespace
 
 const conf::Module& fastcgi_module() {
@@ -143,11 +126,6 @@ const conf::Module& fastcgi_module() {
   return kModule;
 }
 
-http::StepFactory fastcgi_step() {
-  return {http::Phase::kContent,
-          [](const conf::SettingsView& settings, Arena&) -> const http::Step* {
-            return settings.get<Settings>().pass == nullptr ? nullptr : &kStep;
-          }};
-}
+http::StepFactory fastcgi_step() { return cgi_step<Settings, kProtocol>(); }
 
 }  // namespace corehttpd::handlers

@@ -19,6 +19,10 @@ struct FastcgiSettings {
   const expr::Regex* split_path_info = nullptr;
   std::span<const std::string_view> catch_stderr;
   std::optional<bool> keep_conn;
+  void complete(upstream::GatewayPass& pass) const {
+    pass.caught_diagnostics = catch_stderr;
+    pass.keep_connection = keep_conn;
+  }
 };
 static_assert(std::is_standard_layout_v<FastcgiSettings>);
 static_assert(offsetof(FastcgiSettings, gateway) == 0);

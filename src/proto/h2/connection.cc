@@ -256,7 +256,7 @@ int Connection::on_frame(const nghttp2_frame& frame) {
       }
       count_request();
       // A list that is too large was decoded for nothing.
-      if (stream->on_head_complete(end, head_bytes_, take_early_priority(frame.hd.stream_id)) ==
+      if (stream->on_head_complete(end, head_bytes_, has_early_priority(frame.hd.stream_id)) ==
               431 &&
           abuse(control_, 10)) {
         return NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -286,7 +286,7 @@ int Connection::on_priority_update(const nghttp2_frame& frame) {
   return 0;
 }
 
-bool Connection::take_early_priority(std::int32_t stream_id) {
+bool Connection::has_early_priority(std::int32_t stream_id) const {
   return std::find(early_priorities_.begin(), early_priorities_.end(), stream_id) !=
          early_priorities_.end();
 }

@@ -173,7 +173,7 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
     late_bytes_ = 0;
   }
   int on_priority_update(const nghttp2_frame& frame);
-  bool take_early_priority(std::int32_t stream_id);
+  bool has_early_priority(std::int32_t stream_id) const;
   bool idle() const { return open_streams_ == 0 && output_.empty(); }
 
   int fd_;

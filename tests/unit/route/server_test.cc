@@ -219,8 +219,9 @@ TEST(Listen, TlsHoldsForAllOfAnAddress) {
 }
 
 TEST(Listen, SitesByTheNameOfAHello) {
-  auto sites = http("server { listen 443 ssl; server_name a; } "
-                    "server { listen 443 ssl; server_name *.b ~^c[0-9]$; http2 off; }");
+  auto sites = http(
+      "server { listen 443 ssl; server_name a; } "
+      "server { listen 443 ssl; server_name *.b ~^c[0-9]$; http2 off; }");
   ASSERT_TRUE(sites.compiled) << sites.compiled.text();
   const http::Endpoint& endpoint = sites.tree().listeners()[0].endpoint;
   const auto name = [&](std::string_view asked) {
