@@ -182,8 +182,8 @@ def run_idle(field, options):
     rows = report.Rows(raw)
     about = manifest(options, {s.name: s.version() for s in chosen}, {}, servers.NGINX_LIKE)
     write('idle', raw, report.idle_targets(rows), about, [
-        f'Per connection, after one request and {memory.IDLE_SECONDS} s: user is the difference in the PSS of all the server\'s processes, kernel that of all '
-        'objects (Slab) of the machine, the generator\'s end among them, which is the same for all.', '', report.plain_table(rows, columns), ''])
+        f'Per connection, after one request and {memory.IDLE_SECONDS} s: user is the difference in the PSS of all the server\'s processes, kernel that of ' +
+        memory.KERNEL_TEXT, '', report.plain_table(rows, columns), ''])
 
 
 def run_rest(field, options):

@@ -1,6 +1,5 @@
 """Memory: of idle keep-alive connections, in user space and in the kernel, and at rest."""
 import json
-import statistics
 import subprocess
 import time
 from pathlib import Path
@@ -8,19 +7,23 @@ from pathlib import Path
 import load
 import servers
 
+KERNEL_TEXT = 'the objects of each kind of which every connection has one at least, the generator\'s end among them, which is the same for all.'
 IDLE_SECONDS = 12  # A connection counts as idle after ten.
 
 
-def slab_kib():
-    """What the kernel holds in objects. Both ends of a connection are in it, so only differences between servers say something."""
-    return next(int(line.split()[1]) for line in Path('/proc/meminfo').read_text().splitlines() if line.startswith('Slab:'))
-
-
-def settled_slab_kib():
+def slab_objects():
+    """What the kernel holds: how many of each kind, and their size. Both ends of a connection are in it, so only differences between servers say something."""
     # Names and inodes that other programs have used come and go; those of open sockets stay.
     Path('/proc/sys/vm/drop_caches').write_text('2')
     time.sleep(1.5)  # Objects of closed sockets are freed after a grace period.
-    return statistics.median(slab_kib() for _ in range(5))
+    rows = [line.split() for line in Path('/proc/slabinfo').read_text().splitlines()[2:]]
+    return {row[0]: (int(row[1]), int(row[3])) for row in rows}
+
+
+def grown_bytes(before, after, connections):
+    """Of the kinds of which each connection has at least one on one side: what else came meanwhile is other programs'."""
+    grown = {kind: (count - before.get(kind, (0, 0))[0], size) for kind, (count, size) in after.items()}
+    return sum(count * size for count, size in grown.values() if count > connections * 0.8)
 
 
 def idle_once(server, connections):
@@ -28,20 +31,20 @@ def idle_once(server, connections):
     server.start()
     try:
         load.generate(server, load.Cell('small', 64, 0.3, 1), 0.3, None)
-        user, kernel = servers.pss_kib(server.pids()), settled_slab_kib()
+        user, kernel = servers.pss_kib(server.pids()), slab_objects()
         holder = subprocess.Popen(load.generator(server, '/small.html', connections, '--hold', '--sources', '64'),
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
             held = json.loads(holder.stdout.readline())
             time.sleep(IDLE_SECONDS)
-            user, kernel = servers.pss_kib(server.pids()) - user, settled_slab_kib() - kernel
+            user, kernel = servers.pss_kib(server.pids()) - user, grown_bytes(kernel, slab_objects(), connections)
         finally:
             holder.stdin.close()
             holder.wait(30)
     finally:
         server.stop()
     return {'server': server.name, 'connections': connections, 'held': held['held'], 'errors': held['errors'],
-            'user_bytes': round(user * 1024 / connections), 'kernel_bytes': round(kernel * 1024 / connections)}
+            'user_bytes': round(user * 1024 / connections), 'kernel_bytes': round(kernel / connections)}
 
 
 def idle(chosen, connections, rounds, note):

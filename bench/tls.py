@@ -126,7 +126,7 @@ def idle_once(server, protocol, version):
     try:
         warm = tls_load.client(server, '--path', '/small.html', '--seconds', '0.3', '--connections', '64')
         subprocess.run(warm, capture_output=True, timeout=60, check=True)
-        user, kernel = servers.pss_kib(server.pids()), memory.settled_slab_kib()
+        user, kernel = servers.pss_kib(server.pids()), memory.slab_objects()
         hold = tls_load.client(server, '--path', '/small.html', '--connections', str(IDLE_CONNECTIONS), '--hold', protocol, '--tls', version, '--sources', '64')
         if version == '1.2':
             hold[hold.index('--cipher') + 1] = 'ECDHE-ECDSA-AES128-GCM-SHA256'
@@ -134,15 +134,16 @@ def idle_once(server, protocol, version):
         try:
             held = json.loads(holder.stdout.readline())
             time.sleep(memory.IDLE_SECONDS)
-            user, kernel = servers.pss_kib(server.pids()) - user, memory.settled_slab_kib() - kernel
+            user, kernel = servers.pss_kib(server.pids()) - user, memory.grown_bytes(kernel, memory.slab_objects(), IDLE_CONNECTIONS)
         finally:
             holder.stdin.close()
             holder.wait(60)
     finally:
         server.stop()
-    per = 1024 / IDLE_CONNECTIONS
+    user *= 1024
     return {'server': server.name, 'protocol': protocol, 'version': version, 'held': held['held'], 'errors': held['errors'], 'why': held['why'],
-            'user_bytes': round(user * per), 'kernel_bytes': round(kernel * per), 'both_bytes': round((user + kernel) * per)}
+            'user_bytes': round(user / IDLE_CONNECTIONS), 'kernel_bytes': round(kernel / IDLE_CONNECTIONS),
+            'both_bytes': round((user + kernel) / IDLE_CONNECTIONS)}
 
 
 def run_idle(field, rounds, note):
@@ -229,8 +230,8 @@ def run(chosen, options, state, fill, manifest, write, note):
         raw, versions = run_idle(field, min(options.rounds, 3), note)
         table, targets = idle_report(report.Rows(raw))
         write('tls_idle', raw, targets, manifest(options, versions, {}, tls_servers.NGINX_LIKE), [
-            f'Per connection of {IDLE_CONNECTIONS}, after one request and {memory.IDLE_SECONDS} s: user is the difference in the PSS of all the server\'s processes, '
-            'kernel that of all objects (Slab) of the machine, the generator\'s end among them.', '', table, ''])
+            f'Per connection of {IDLE_CONNECTIONS}, after one request and {memory.IDLE_SECONDS} s: user is the difference in the PSS of all the server\'s processes, kernel that of ' +
+            memory.KERNEL_TEXT, '', table, ''])
     if 'dear' in chosen:
         raw, versions = run_dear(field, options, note)
         rows = report.Rows(raw)

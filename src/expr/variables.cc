@@ -1,6 +1,9 @@
 // The table of built-in variables.
 #include "expr/variables.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace corehttpd::expr {
 namespace {
 
@@ -39,6 +42,12 @@ constexpr Variable kVariables[] = {
     {.name = "http2",
      .get = get::http2,
      .doc = "\"h2\" for HTTP/2 over TLS, \"h2c\" in clear, else empty."},
+    {.name = "http_referer",
+     .get = get::request_field<http::FieldName::kReferer>,
+     .doc = "The field Referer."},
+    {.name = "http_user_agent",
+     .get = get::request_field<http::FieldName::kUserAgent>,
+     .doc = "The field User-Agent."},
     {.name = "http_",
      .get = get::http_field,
      .family = true,
@@ -185,7 +194,31 @@ constexpr Variable kVariables[] = {
     {.name = "uri", .get = get::uri, .doc = "The current URI, decoded and normalized."},
 };
 
+// Writes value before end; returns where it begins.
+char* put_before(char* end, std::uint64_t value, std::ptrdiff_t digits) {
+  char* at = end;
+  for (; value != 0 || end - at < digits; value /= 10) *--at = static_cast<char>('0' + value % 10);
+  return at;
+}
+
 }  // namespace
+
+std::string_view decimal(http::Exchange& exchange, std::uint64_t value, unsigned digits) {
+  char text[20];
+  char* end = std::end(text);
+  const char* at = put_before(end, value, digits);
+  return exchange.arena().copy({at, static_cast<std::size_t>(end - at)});
+}
+
+std::string_view seconds_text(http::Exchange& exchange, Milliseconds milliseconds) {
+  const auto positive = static_cast<std::uint64_t>(std::max<Milliseconds>(milliseconds, 0));
+  char text[24];
+  char* end = std::end(text);
+  char* at = put_before(end, positive % 1000, 3);
+  *--at = '.';
+  at = put_before(at, positive / 1000, 1);
+  return exchange.arena().copy({at, static_cast<std::size_t>(end - at)});
+}
 
 std::span<const Variable> core_variables() { return kVariables; }
 

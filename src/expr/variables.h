@@ -1,9 +1,8 @@
 // Getters of the built-in variables, by what they look at, and what they share.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 
 #include "corehttpd/expr/variable.h"
@@ -11,20 +10,12 @@
 
 namespace corehttpd::expr {
 
-// Formats into the exchange's arena.
-template <class... A>
-std::string_view formatted(http::Exchange& exchange, fmt::format_string<A...> format,
-                           A&&... arguments) {
-  char text[64];
-  const auto end = fmt::format_to_n(text, sizeof(text), format, std::forward<A>(arguments)...);
-  return exchange.arena().copy({text, std::min(end.size, sizeof(text))});
-}
+// A number in decimal, of at least that many digits (20 at most), in the exchange's arena. By hand:
+// every log line has two.
+std::string_view decimal(http::Exchange& exchange, std::uint64_t value, unsigned digits = 1);
 
 // "0.042": milliseconds as nginx prints times.
-inline std::string_view seconds_text(http::Exchange& exchange, Milliseconds milliseconds) {
-  const Milliseconds positive = std::max<Milliseconds>(milliseconds, 0);
-  return formatted(exchange, "{}.{:03}", positive / 1000, positive % 1000);
-}
+std::string_view seconds_text(http::Exchange& exchange, Milliseconds milliseconds);
 
 // Nothing for "": what a field that is not there means.
 inline Value unless_empty(std::string_view text) {
@@ -54,6 +45,13 @@ Value content_type(http::Exchange& exchange, std::string_view);
 Value cookie(http::Exchange& exchange, std::string_view name);
 Value host(http::Exchange& exchange, std::string_view);
 Value http_field(http::Exchange& exchange, std::string_view name);
+// A field that is known by number: most log lines have two of them.
+template <http::FieldName kName>
+Value request_field(http::Exchange& exchange, std::string_view) {
+  const http::FieldList& fields = exchange.request().fields;
+  if (fields.find(kName) == nullptr) return std::nullopt;
+  return fields.joined(exchange.arena(), kName, ", ");
+}
 Value is_args(http::Exchange& exchange, std::string_view);
 Value remote_user(http::Exchange& exchange, std::string_view);
 Value request(http::Exchange& exchange, std::string_view);

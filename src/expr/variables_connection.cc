@@ -20,11 +20,11 @@ Value binary_remote_addr(http::Exchange& exchange, std::string_view) {
 }
 
 Value connection(http::Exchange& exchange, std::string_view) {
-  return formatted(exchange, "{}", exchange.connection().number);
+  return decimal(exchange, exchange.connection().number);
 }
 
 Value connection_requests(http::Exchange& exchange, std::string_view) {
-  return formatted(exchange, "{}", exchange.connection().requests);
+  return decimal(exchange, exchange.connection().requests);
 }
 
 Value connection_time(http::Exchange& exchange, std::string_view) {
@@ -60,7 +60,7 @@ Value msec(http::Exchange& exchange, std::string_view) {
 Value nginx_version(http::Exchange&, std::string_view) { return kNginxVersion; }
 
 Value pid(http::Exchange& exchange, std::string_view) {
-  return formatted(exchange, "{}", ::getpid());
+  return decimal(exchange, static_cast<std::uint64_t>(::getpid()));
 }
 
 Value pipe(http::Exchange&, std::string_view) { return std::string_view("."); }
@@ -70,7 +70,7 @@ Value remote_addr(http::Exchange& exchange, std::string_view) { return exchange.
 Value remote_port(http::Exchange& exchange, std::string_view) {
   const std::uint16_t port = exchange.client().port;
   if (port == 0) return std::string_view("");
-  return formatted(exchange, "{}", port);
+  return decimal(exchange, port);
 }
 
 Value scheme(http::Exchange& exchange, std::string_view) {
@@ -90,7 +90,7 @@ Value server_addr(http::Exchange& exchange, std::string_view) {
 Value server_port(http::Exchange& exchange, std::string_view) {
   const std::uint16_t port = exchange.connection().local.port;
   if (port == 0) return std::string_view("");
-  return formatted(exchange, "{}", port);
+  return decimal(exchange, port);
 }
 
 Value time_iso8601(http::Exchange& exchange, std::string_view) {

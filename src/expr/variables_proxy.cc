@@ -14,7 +14,7 @@ Value address_text(http::Exchange& exchange, const IpAddress& address) {
 
 Value port_text(http::Exchange& exchange, const IpAddress& address) {
   if (address.port == 0) return std::string_view("");
-  return formatted(exchange, "{}", address.port);
+  return decimal(exchange, address.port);
 }
 
 // The first value of that type; nothing also where the list is malformed before it.
@@ -56,7 +56,7 @@ Value ssl_value(http::Exchange& exchange, std::span<const std::byte> tlvs, std::
     std::uint32_t verify = 0;
     for (std::size_t i = 1; i < kClientAndVerify; ++i)
       verify = verify << 8 | std::to_integer<std::uint32_t>(bytes[i]);
-    return formatted(exchange, "{}", verify);
+    return decimal(exchange, verify);
   }
   for (const TlvName& one : kSslTlvs) {
     if (one.name == name) return find_tlv(bytes.subspan(kClientAndVerify), one.type);

@@ -103,7 +103,7 @@ Value http_field(http::Exchange& exchange, std::string_view name) {
 Value content_length(http::Exchange& exchange, std::string_view) {
   const auto& length = exchange.request().content_length;
   if (!length) return std::nullopt;
-  return formatted(exchange, "{}", *length);
+  return decimal(exchange, *length);
 }
 
 Value content_type(http::Exchange& exchange, std::string_view) {
@@ -140,7 +140,7 @@ Value request_id(http::Exchange& exchange, std::string_view) {
 
 Value request_length(http::Exchange& exchange, std::string_view) {
   http::Exchange& main = exchange.main();
-  return formatted(exchange, "{}", main.request().head_bytes + main.body().size());
+  return decimal(exchange, main.request().head_bytes + main.body().size());
 }
 
 Value request_method(http::Exchange& exchange, std::string_view) {

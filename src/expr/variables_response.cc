@@ -18,7 +18,7 @@ Value special_field(http::Exchange& exchange, std::string_view name) {
   }
   if (name == "content_length") {
     if (!head.content_length) return std::nullopt;
-    return formatted(exchange, "{}", *head.content_length);
+    return decimal(exchange, *head.content_length);
   }
   if (name == "last_modified" && head.last_modified >= 0) {
     char text[29];
@@ -36,16 +36,16 @@ Value special_field(http::Exchange& exchange, std::string_view name) {
 namespace get {
 
 Value body_bytes_sent(http::Exchange& exchange, std::string_view) {
-  return formatted(exchange, "{}", exchange.body_bytes_sent());
+  return decimal(exchange, exchange.body_bytes_sent());
 }
 
 Value bytes_sent(http::Exchange& exchange, std::string_view) {
-  return formatted(exchange, "{}", exchange.bytes_sent());
+  return decimal(exchange, exchange.bytes_sent());
 }
 
 Value limit_rate(http::Exchange& exchange, std::string_view) {
   const auto* rate = exchange.main().find_state<http::ResponseRate>();
-  return formatted(exchange, "{}", rate == nullptr ? 0 : rate->bytes_per_second.value_or(0));
+  return decimal(exchange, rate == nullptr ? 0 : rate->bytes_per_second.value_or(0));
 }
 
 void set_limit_rate(http::Exchange& exchange, std::string_view value) {
@@ -79,7 +79,7 @@ Value sent_trailer(http::Exchange& exchange, std::string_view name) {
 
 Value status(http::Exchange& exchange, std::string_view) {
   const std::uint16_t error = exchange.error_status();
-  return formatted(exchange, "{:03}", error != 0 ? error : exchange.response().status);
+  return decimal(exchange, error != 0 ? error : exchange.response().status, 3);
 }
 
 }  // namespace get

@@ -27,6 +27,7 @@ bool decode(Exchange& exchange, BasicCredentials& out) {
 }  // namespace
 
 const BasicCredentials* basic_credentials(Exchange& exchange) {
+  if (exchange.request().fields.find(FieldName::kAuthorization) == nullptr) return nullptr;
   auto& state = exchange.state<CredentialsState>();
   if (!state.looked) {
     state.looked = true;

@@ -1,6 +1,5 @@
 #include "corehttpd/http/exchange.h"
 
-#include <algorithm>
 
 #include "corehttpd/base/check.h"
 #include "corehttpd/http/absolute_location.h"
@@ -16,13 +15,6 @@ namespace {
 bool is_safe(Method method) {
   return method == Method::kGet || method == Method::kHead || method == Method::kOptions ||
          method == Method::kTrace;
-}
-
-// Every registered method is in upper case, and "get" is a scanner's: nginx answers it with 400,
-// which fail2ban's filters count.
-bool is_method_name(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= 'A' && c <= 'Z') || c == '-' || c == '_'; });
 }
 
 }  // namespace

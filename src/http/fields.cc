@@ -1,5 +1,6 @@
 #include "corehttpd/http/fields.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -114,6 +115,11 @@ constexpr std::array<bool, 256> kTokenBytes = [] {
 }();
 
 }  // namespace
+
+bool is_method_name(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= 'A' && c <= 'Z') || c == '-' || c == '_'; });
+}
 
 Method parse_method(std::string_view text) {
   // GET, HEAD and POST are nearly all there is; the loop over the rest need not be fast.

@@ -70,6 +70,20 @@ def test_default_escaping_is_the_default(server):
     assert lines(s, 1) == [r'a\x22b']
 
 
+def test_each_byte_is_escaped_or_not_wherever_it_stands(server):
+    """Eight bytes are looked at together: each byte in each of their places, and behind one of each kind."""
+    s = server('log_format own "$http_user_agent|$http_referer"; access_log @DIR@/own.log own;' + SITE % '')
+    possible = bytes(b for b in range(256) if b == 9 or b >= 32 and b != 127)
+    values = [bytes([b]).join([b'x' * place, b'y' * (8 - place)]) for place in range(8) for b in possible]
+    values = [b'<' + b'"'.join(values[i:i + 40]) + b'>' for i in range(0, len(values), 40)]
+    client = s.connect()
+    for value in values:
+        client.request('/', headers=[('User-Agent', value.decode('latin-1')), ('Referer', 'a'), ('Referer', 'b')])
+    plain = lambda b: 0x20 <= b < 0x7f and b not in b'"\\'
+    expected = [''.join(chr(b) if plain(b) else f'\\x{b:02X}' for b in value) + '|a, b' for value in values]
+    assert lines(s, len(values)) == expected
+
+
 def test_json_lines_are_json_whatever_is_asked(server, protocol):
     s = server('''log_format own escape=json '{"uri":"$uri","args":"$args","agent":"$http_user_agent","status":"$status"}';
                   access_log @DIR@/own.log own;''' + SITE % '')

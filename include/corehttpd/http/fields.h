@@ -30,6 +30,9 @@ enum class Method : std::uint8_t {
 };
 Method parse_method(std::string_view text);  // Case-sensitive; kUnknown for an extension method.
 std::string_view to_string(Method method);
+// Whether a method may be called so. Every registered one is in upper case, and "get" is a
+// scanner's: nginx answers it with 400, which fail2ban's filters count.
+bool is_method_name(std::string_view text);
 
 // Names that the server itself looks at. Others are kOther and compared by text.
 enum class FieldName : std::uint8_t {

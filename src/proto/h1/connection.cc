@@ -284,7 +284,7 @@ void Connection::finish() {
   using Lingering = http::CoreSettings::Lingering;
   // What came after the last request was left to the kernel.
   int unread = 0;
-  if (!end_of_input_ && !unread_input_ && ioctl(fd_, FIONREAD, &unread) == 0)
+  if (!end_of_input_ && !unread_input_ && !client_ends_ && ioctl(fd_, FIONREAD, &unread) == 0)
     unread_input_ = unread > 0;
   const bool linger = last_settings_->lingering_close == Lingering::kAlways ||
                       (last_settings_->lingering_close == Lingering::kOn && unread_input_);

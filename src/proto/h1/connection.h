@@ -216,6 +216,7 @@ class Connection final : public io::Receiver,
   bool last_request_ : 1 = false;
   // Bytes came, or may still come, that we don't read: close with care.
   bool unread_input_ : 1 = false;
+  bool client_ends_ : 1 = false;  // It said that nothing follows its request, which has no body.
   bool running_ : 1 = false;
   bool dirty_ : 1 = false;
   bool read_progress_ : 1 = false;  // Since the last settle().

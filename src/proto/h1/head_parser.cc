@@ -391,7 +391,7 @@ std::uint16_t judge_beginning(std::string_view text) {
   if (const std::size_t cr = text.find('\r'); cr + 1 < text.size() && cr != std::string_view::npos)
     return 400;
   std::size_t i = 0;
-  while (i < text.size() && is_token_byte(text[i])) ++i;
+  while (i < text.size() && http::is_method_name(text.substr(i, 1))) ++i;
   if (i == text.size()) return 0;
   return i == 0 || text[i] != ' ' ? 400 : 0;
 }

@@ -166,6 +166,7 @@ void Connection::start_request(std::string_view head, const HeadLimits& limits) 
   // A client with an expectation that will not be met may never send the body that it announced.
   request.keep_alive =
       parsed.keep_alive && !(into.unknown_expectation && parsed.framing != BodyFraming::kNone);
+  client_ends_ = !parsed.keep_alive && parsed.framing == BodyFraming::kNone;
   request.body.framing = parsed.framing;
   request.body.done = parsed.framing == BodyFraming::kNone;
   request.body.left = into.content_length.value_or(0);

@@ -256,6 +256,7 @@ TEST(HeadScanner, JudgesBeginnings) {
   EXPECT_EQ(judge_beginning("GET /\r\n"), 400);         // HTTP/0.9.
   EXPECT_EQ(judge_beginning("\x16\x03\x01\x02"), 400);  // TLS.
   EXPECT_EQ(judge_beginning("GET\x01"), 400);
+  EXPECT_EQ(judge_beginning("xxxxxxxxxxxxxxxx"), 400);  // No method is in lower case.
   EXPECT_EQ(judge_beginning("PRI * HTTP/2.0\r\n"), 505);
 }
 
