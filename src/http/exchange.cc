@@ -1,6 +1,5 @@
 #include "corehttpd/http/exchange.h"
 
-
 #include "corehttpd/base/check.h"
 #include "corehttpd/http/absolute_location.h"
 #include "corehttpd/http/core_settings.h"
