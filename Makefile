@@ -8,7 +8,7 @@ build-dir:
 
 build: build-dir
 	@packaging/set-up build
-	@cmake --preset release -DCORE_TESTS=OFF >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	@cmake --preset release -DCORE_TESTS=OFF -DCORE_LTO=ON >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	@ninja -C build/release corehttpd
 
 run: build

@@ -123,7 +123,7 @@ def manifest(options, versions, wrong, configuration):
     commit = subprocess.run(['git', '-C', str(TOP), 'rev-parse', '--short', 'HEAD'], capture_output=True, text=True).stdout.strip()
     changed = subprocess.run(['git', '-C', str(TOP), 'status', '--porcelain', '-uno', 'src', 'include', 'conf'], capture_output=True, text=True).stdout
     cache = (BUILD / 'CMakeCache.txt').read_text().splitlines()
-    kept = ('CMAKE_BUILD_TYPE', 'CMAKE_CXX_FLAGS', 'CMAKE_CXX_FLAGS_RELEASE', 'CMAKE_CXX_FLAGS_RELWITHDEBINFO', 'CMAKE_CXX_COMPILER')
+    kept = ('CMAKE_BUILD_TYPE', 'CORE_LTO', 'CMAKE_CXX_FLAGS', 'CMAKE_CXX_FLAGS_RELEASE', 'CMAKE_CXX_FLAGS_RELWITHDEBINFO', 'CMAKE_CXX_COMPILER')
     cpu = next((line.split(':')[1].strip() for line in Path('/proc/cpuinfo').read_text().splitlines() if line.startswith('model name')), '')
     return {
         'commit': commit + ('+' if changed else ''), 'kernel': platform.release(), 'machine': platform.machine(), 'cpu': cpu,
