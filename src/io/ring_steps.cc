@@ -108,6 +108,7 @@ int RingLoop::continue_accept(Operation& operation, int result) {
   io_uring_sqe& request = entry();
   io_uring_prep_accept(&request, slot.socket, reinterpret_cast<sockaddr*>(slot.address),
                        &slot.address_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  request.ioprio = accept_flags_;
   mark(request, &operation, kOperation);
   return kWaiting;
 }
