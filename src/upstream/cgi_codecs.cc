@@ -14,7 +14,7 @@ class Writer {
  public:
   explicit Writer(std::size_t bytes) : block_(Block::allocate(bytes)), at_(block_->data()) {}
   void text(std::string_view bytes) {
-    std::memcpy(at_, bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(at_, bytes.data(), bytes.size());
     at_ += bytes.size();
   }
   void byte(std::uint8_t value) { *at_++ = std::byte{value}; }

@@ -119,7 +119,7 @@ class Tree:
             (self.etc / 'sites-available' / name).write_text(self.filled(SITE % name))
             (self.etc / 'sites-enabled' / name).symlink_to(f'../sites-available/{name}')
         self.process = children.start('daemon', [str(BINARY), '-c', str(self.etc / 'nginx.conf'), '-g', 'daemon off;'])
-        wait_until(lambda: listens(80), 'the site')
+        wait_until(lambda: listens(80) and (self.directory / 'pid').exists(), 'the site')
 
     def filled(self, text):
         return text.replace('@DIR@', str(self.directory)).replace('@ROOT@', str(ROOT))
