@@ -168,6 +168,17 @@ def test_what_was_understood(site):
     assert exchange(site, 'HEAD /uri HTTP/1.1\r\nHost: x\r\n\r\n'.replace('HEAD', 'OPTIONS').replace('/uri', '*'))[0][2] == b''
 
 
+@pytest.mark.parametrize('line,fields', [
+    ('/a\x7f HTTP/1.1', ''), ('/a\x01 HTTP/1.1', ''), ('/a HTTP/2.0', ''), ('/a HTTP/x', ''), ('/a  HTTP/1.1', ''), ('/%zz HTTP/1.1', ''), ('/%00 HTTP/1.1', ''),
+    ('/' + 'a' * 9000 + ' HTTP/1.1', ''), ('/a HTTP/1.1', 'X: \x01\r\n'), ('/a HTTP/1.1', 'X Y: z\r\n'), ('/a HTTP/1.1', 'X: ' + 'y' * 9000 + '\r\n'),
+    ('/a HTTP/1.1', 'Host: y\r\n'), ('/a HTTP/1.1', 'Expect: x\r\n'), ('/a HTTP/1.1', 'Content-Length: x\r\n'), ('/a HTTP/1.1', 'Transfer-Encoding: x\r\n')])
+def test_refusing_head_has_no_body(site, line, fields):
+    client = Http1(site.socket_path)
+    client.send(f'HEAD {line}\r\nHost: x\r\n{fields}\r\n'.encode('latin-1'))
+    head, blank, body = client.rest().partition(b'\r\n\r\n')
+    assert head[9] in b'45' and blank and not body
+
+
 def test_the_answer_to_each_beginning_of_a_request_is_bounded(site):
     """A request that ends anywhere, by FIN or by RST, gets an answer or nothing, and the next client is served."""
     request = (POST + 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nT: v\r\n\r\n').encode()

@@ -133,12 +133,14 @@ bool Parser::read_request_line() {
     if (newline == nullptr) newline = end_;
     if (newline != stop && newline[-1] == '\r') --newline;
     request_.request_line = {at_, static_cast<std::size_t>(newline - at_)};
-    return refuse(400, "client sent invalid request while reading client request line");
   }
-  at_ = stop + ending;
+  // Also of a line that is refused: what HEAD is answered has no body.
   const RequestLine line = split_request_line(request_.request_line);
   request_.method_text = line.method;
   request_.method = http::parse_method(line.method);
+  if (ending == 0)
+    return refuse(400, "client sent invalid request while reading client request line");
+  at_ = stop + ending;
   request_.target = request_.raw_path = line.target;
   if (line.status != 0) return refuse(line.status, line.problem);
   // A later minor version promises to be understood as 1.1 (RFC 9110 §2.5).
