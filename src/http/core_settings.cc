@@ -247,7 +247,7 @@ constexpr std::array kDirectives = {
         "0",
         "How long an idle connection is kept at least while its worker ends, within "
         "keepalive_timeout; 10 seconds are kept in any case."),
-    row("keepalive_requests", kEverywhere, "number", conf::set_number<&S::keepalive_requests, 1>,
+    row("keepalive_requests", kEverywhere, "number", conf::set_number<&S::keepalive_requests>,
         "1000", "Requests served over one connection."),
     row("keepalive_time", kEverywhere, "time", conf::set_time<&S::keepalive_time>, "1h",
         "Time for which requests are taken over one connection; it is closed after the next one "

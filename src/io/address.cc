@@ -170,6 +170,8 @@ Result<HostPort> split_host_port(std::string_view text, std::uint16_t default_po
   return out;
 }
 
+bool is_any_host(std::string_view text) { return all_digits(text) || text.starts_with('*'); }
+
 Result<Address> parse_address(std::string_view text, std::uint16_t default_port) {
   constexpr std::string_view kUnix = "unix:";
   if (text::starts_with_ignore_case(text, kUnix)) return make_unix(text.substr(kUnix.size()));

@@ -1,5 +1,9 @@
 #include "corehttpd/upstream/settings.h"
 
+#include <fmt/format.h>
+
+#include <string>
+
 #include "corehttpd/base/ip_address.h"
 #include "corehttpd/base/text.h"
 #include "corehttpd/conf/compiler.h"
@@ -155,12 +159,14 @@ bool set_store(const conf::Setting& s) {
 namespace corehttpd::upstream {
 
 bool parse_bind_address(std::string_view text, io::Address& out) {
+  const IpAddress::Family family = IpAddress::parse(text).family;
+  std::string brackets;
+  if (family == IpAddress::Family::kV6) text = brackets = fmt::format("[{}]", text);
   // Any port will do to parse it; without one the system chooses.
   const Result<io::Address> address = io::parse_address(text, 1);
-  if (!address || address->is_unix()) return false;
+  if (!address || address->is_unix() || io::is_any_host(text)) return false;
   out = *address;
-  const bool bare = IpAddress::parse(text).family != IpAddress::Family::kNone ||
-                    (text.starts_with('[') && text.ends_with(']'));
+  const bool bare = family != IpAddress::Family::kNone || text.ends_with(']');
   if (bare) out.set_port(0);
   return true;
 }

@@ -46,7 +46,10 @@ bool report_address(conf::Compiler& compiler, const conf::Position& at, std::str
   const char* help = "a server is given as address:port, name:port or unix:/path";
   const std::size_t colon = text.rfind(':');
   const std::string_view behind = text.substr(colon == text.npos ? text.size() : colon + 1);
-  if (text.find("://") != std::string_view::npos) {
+  if (text.starts_with('*')) {
+    what = "invalid host";
+    help = "an address to connect to; on all addresses one can only listen";
+  } else if (text.find("://") != std::string_view::npos) {
     help = "address:port or unix:/path, without a scheme before it";
   } else if (text.starts_with('/')) {
     what = "no port";
@@ -193,6 +196,7 @@ bool parse_peers(conf::Compiler& compiler, const conf::Position& at, std::string
     if (text.size() == 5) return report(compiler, at, "no path in the unix domain socket");
   }
   peer.server = arena.copy(text);
+  if (io::is_any_host(text)) return report_address(compiler, at, text, default_port);
   const Result<io::Address> numeric = io::parse_address(text, default_port);
   if (numeric) {
     peer.address = *numeric;

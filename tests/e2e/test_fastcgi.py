@@ -322,7 +322,7 @@ def test_limit_rate_of_reading(server):
 
 
 def test_bind(server):
-    s = server('''server { listen @SOCK@; location / { fastcgi_bind 192.0.2.1; fastcgi_pass 127.0.0.1:1; }
+    s = server('''server { listen @SOCK@; location / { fastcgi_bind 192.0.2.1; fastcgi_pass 127.0.0.1:1; } location /six { fastcgi_bind ::1; fastcgi_pass [::1]:1; }
         location /v { fastcgi_bind $arg_a; fastcgi_pass 127.0.0.1:1; } }''')
     assert s.get('/').status == 500
     s.wait_log(r'\[crit\].*bind\(192.0.2.1(:0)?\) failed \(99: Cannot assign requested address\) while connecting to upstream')

@@ -145,6 +145,7 @@ def test_keepalive_requests_and_off(server):
     client = Http1(s.socket_path)
     assert not client.request('/uri').closed
     assert client.request('/uri').closed and client.closed()
+    assert server(ECHO % 'keepalive_requests 0;').get('/uri').closed
     s = server(ECHO % 'keepalive_timeout 0;')
     client = Http1(s.socket_path)
     assert client.request('/uri').closed and client.closed()

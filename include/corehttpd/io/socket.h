@@ -34,6 +34,8 @@ struct Address {
 // required. Ports are 1 to 65535. kNotFound: a name (example.org:80), see split_host_port() and
 // resolve(). kMalformed: neither; context says why in nginx's words.
 Result<Address> parse_address(std::string_view text, std::uint16_t default_port);
+// "8080" and "*:8080": what can be listened on and not connected to.
+bool is_any_host(std::string_view text);
 
 struct HostPort {
   std::string_view host;  // Of an IPv6 address without its brackets.

@@ -61,8 +61,8 @@ const upstream::Group* group_of(const PassTarget& target, http::Exchange& exchan
   // As in configuration, a colon may end the path of a unix socket.
   if (address.starts_with("unix:")) address = address.substr(0, address.find(':', 5));
   const Result<io::Address> parsed = io::parse_address(address, 0);
-  if (!parsed) {
-    if (parsed.error().code == Code::kNotFound) {
+  if (!parsed || io::is_any_host(address)) {
+    if (!parsed && parsed.error().code == Code::kNotFound) {
       exchange.log(LogLevel::kError, 0, "no resolver defined to resolve {}", text);
     } else {
       exchange.log(LogLevel::kError, 0, "invalid address \"{}\" in upstream", text);

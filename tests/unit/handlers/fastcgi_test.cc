@@ -215,6 +215,10 @@ TEST(FastcgiDirectives, Mistakes) {
     EXPECT_TRUE(compiled.error(message)) << location << "\n" << compiled.text();
   };
   says("location / { fastcgi_pass 127.0.0.1; }", "no port in upstream \"127.0.0.1\"");
+  says("location / { fastcgi_pass 9000; }", "no port in upstream \"9000\"");
+  says("location / { fastcgi_pass *:9000; }", "invalid host in upstream \"*:9000\"");
+  says("location / { fastcgi_bind 9000; fastcgi_pass 127.0.0.1:9000; }",
+       "invalid address \"9000\"");
   says("location / { fastcgi_pass php; fastcgi_param A; }", "invalid number of arguments");
   says("location / { fastcgi_pass php; fastcgi_param A b maybe; }", "invalid parameter \"maybe\"");
   says("location / { fastcgi_split_path_info ^(.+)$; }", "must have 2 captures");
