@@ -102,6 +102,7 @@ Result<FileEntry> FileLookup::lookup(std::string_view path, const CachePolicy& p
   if (node != nullptr && node->loaded && node->error == 0 && holds(*node) &&
       node->stamp == FileStamp::of(status)) {
     node->checked_ms = clock_.now_ms();
+    if (policy.enabled) manage(*node, policy);
     return answer(*node);
   }
   return load(node, path, status, policy, links);
@@ -172,7 +173,9 @@ FileLookup::Node* FileLookup::find(std::string_view path) {
 
 // May this node answer without a system call?
 bool FileLookup::trusted(const Node& node, const CachePolicy& policy, LinkRule links) const {
-  if (!policy.enabled || node.uses < policy.uses_min || node.links != links) return false;
+  // One that was made where no open_file_cache holds was not made under its terms.
+  if (!policy.enabled || node.node_class != Class::kManaged) return false;
+  if (node.uses < policy.uses_min || node.links != links) return false;
   if (node.error != 0 && !policy.errors) return false;
   return clock_.now_ms() - node.checked_ms < policy.valid_ms;
 }
@@ -330,6 +333,17 @@ FileLookup::Node& FileLookup::insert(std::string_view path, Class node_class,
   nodes_.emplace(node.path, std::move(made));
   shrink(node);
   return node;
+}
+
+// From now on the node lives by open_file_cache's terms.
+void FileLookup::manage(Node& node, const CachePolicy& policy) {
+  if (node.node_class == Class::kManaged) return;
+  while (managed_ != 0 && managed_ >= policy.entries_max) erase(list(Class::kManaged).front());
+  ++managed_;
+  node.node_class = Class::kManaged;
+  node.inactive_ms = policy.inactive_ms;
+  node.uses = 1;
+  list(Class::kManaged).push_back(node);
 }
 
 void FileLookup::erase(Node& node) {

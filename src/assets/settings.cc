@@ -175,7 +175,7 @@ bool set_valid(const Setting& s) {
   return conf::read_time(s, 0, policy_field<&CachePolicy::valid_ms>(s));
 }
 bool set_min_uses(const Setting& s) {
-  return conf::read_number(s, 0, 1, INT32_MAX, policy_field<&CachePolicy::uses_min>(s));
+  return conf::read_number(s, 0, 0, INT32_MAX, policy_field<&CachePolicy::uses_min>(s));
 }
 bool set_errors(const Setting& s) {
   return conf::read_flag(s, 0, policy_field<&CachePolicy::errors>(s));

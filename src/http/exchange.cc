@@ -16,6 +16,24 @@ bool is_safe(Method method) {
          method == Method::kTrace;
 }
 
+// The second of a field that there is one of at most, as nginx has it: whoever looks at the first
+// and whoever looks at the last would see two requests. Host and what frames the body are the
+// protocols' to judge. nullptr: none.
+const Field* find_repeated(const FieldList& fields) {
+  constexpr auto bit = [](FieldName name) {
+    return std::uint64_t{1} << static_cast<unsigned>(name);
+  };
+  constexpr std::uint64_t kSingle = bit(FieldName::kAuthorization) | bit(FieldName::kContentRange) |
+                                    bit(FieldName::kIfRange) | bit(FieldName::kIfModifiedSince) |
+                                    bit(FieldName::kIfUnmodifiedSince);
+  std::uint64_t seen = 0;
+  for (const Field& field : fields) {
+    if ((bit(field.id) & kSingle & seen) != 0) return &field;
+    seen |= bit(field.id);
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Exchange::Exchange(Services& services, Transport& transport, const ConnectionInfo& connection,
@@ -62,6 +80,11 @@ void Exchange::start() {
   if (const std::uint16_t status = judge_connection(); status != 0) return fail(status);
   if (request_.method == Method::kUnknown && !is_method_name(request_.method_text)) {
     log(LogLevel::kInfo, 0, "client sent invalid method while reading client request line");
+    return fail(400);
+  }
+  if (const Field* repeated = find_repeated(request_.fields); repeated != nullptr) {
+    log(LogLevel::kInfo, 0, "client sent duplicate header line: \"{}: {}\"", repeated->name,
+        repeated->value);
     return fail(400);
   }
   if (request_.raw_path == "*" && request_.method == Method::kOptions) return answer_for_server();

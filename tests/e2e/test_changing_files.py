@@ -170,6 +170,21 @@ def test_open_file_cache_trusts(server, protocol, size):
     assert s.get('/off/a.bin', protocol).status == 404
 
 
+def test_open_file_cache_trusts_only_what_it_has_seen(server, protocol):
+    """An empty file takes no reading, and was remembered from where no cache is."""
+    s = server(SITE % (CACHE + 'location /off/ { alias @DIR@/www/; open_file_cache off; }'))
+    path = s.file('a.bin', b'')
+    assert s.get('/off/a.bin', protocol).body == b''
+    replace(path, b'1')
+    assert s.get('/a.bin', protocol).body == b'1'
+    replace(path, b'')
+    assert s.get('/off/a.bin', protocol).body == b''
+    assert s.get('/a.bin', protocol).body == b''
+    replace(path, b'2')
+    assert s.get('/a.bin', protocol).body == b''
+    assert s.get('/off/a.bin', protocol).body == b'2'
+
+
 def test_open_file_cache_valid(server, protocol):
     s = server(SITE % (CACHE + 'open_file_cache_valid 1s;'))
     path = s.file('a.bin', b'1')

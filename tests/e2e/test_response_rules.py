@@ -20,6 +20,15 @@ def test_add_header_inherit(server, protocol):
         assert s.get(path, protocol).all('x') == values, path
 
 
+@pytest.mark.parametrize('name', ['Authorization', 'If-Modified-Since', 'If-Unmodified-Since', 'If-Range', 'Content-Range'])
+def test_single_fields_come_once(server, protocol, name):
+    """Whoever looks at the first and whoever looks at the last would see two requests."""
+    s = server(SITE % 'location / { return 200; }')
+    assert s.get('/', protocol, headers=[(name, 'a')]).status == 200
+    assert s.get('/', protocol, headers=[(name, 'a'), ('X', 'b'), (name, 'a')]).status == 400
+    s.wait_log(f'client sent duplicate header line: "{name}: a"'.lower() if protocol != 'h1' else f'client sent duplicate header line: "{name}: a"')
+
+
 def test_add_trailer_inherit(server, protocol):
     s = server(SITE % 'add_trailer X outer; location /merge/ { add_trailer X own; add_trailer_inherit merge; } location /off/ { add_trailer_inherit off; }')
     for name in ('f', 'merge/f', 'off/f'):

@@ -139,6 +139,7 @@ class FileLookup {
 
   Node* find(std::string_view path);
   Node& insert(std::string_view path, Class node_class, const CachePolicy& policy, LinkRule links);
+  void manage(Node& node, const CachePolicy& policy);
   void erase(Node& node);
   List<Node, LruTag>& list(Class node_class) { return lru_[static_cast<std::size_t>(node_class)]; }
   Node* oldest(const Node* spared);
