@@ -258,6 +258,12 @@ Backend* Backends::at(const io::Address& address) const {
   return nullptr;
 }
 
+Backend* Backends::at_link(const io::Address& address) const {
+  if (known_.empty()) return nullptr;
+  if (Backend* found = at(address); found != nullptr || !address.is_unix()) return found;
+  return at(real_address(address));
+}
+
 void Backends::link_group(Group& group, SharedState& shared) {
   for (const Peer& constant : group.peers) {
     // The servers are still ours: nobody has asked for one yet.
@@ -269,7 +275,7 @@ void Backends::link_group(Group& group, SharedState& shared) {
                            group.keepalive.connections > 0 ? kIdleMs : 0, shared);
       }
     } else if (peer.automatic) {
-      peer.backend = at(real_address(peer.address));
+      peer.backend = at_link(peer.address);
     }
     if (peer.backend != nullptr) peer.backend->named_ = true;
   }

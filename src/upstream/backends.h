@@ -114,6 +114,8 @@ class Backends {
   void link(conf::Compiler& compiler, SharedState& shared);
   // The backend that listens there; nullptr: its capacity is not known.
   Backend* at(const io::Address& address) const;
+  // The same where the address may be a link to the socket, as Debian's /run/php/php-fpm.sock.
+  Backend* at_link(const io::Address& address) const;
   std::span<const std::unique_ptr<Backend>> all() const { return list_; }
 
  private:

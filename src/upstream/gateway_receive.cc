@@ -297,6 +297,7 @@ void GatewayRequest::on_origin_closed(int errno_value) {
 }
 
 void GatewayRequest::on_read_timer() {
+  if (state_ == State::kResolving) return resolve_timed_out();
   if (state_ == State::kQueued) return queue_timed_out();
   log(LogLevel::kError, "upstream timed out {} while {}{}", errno_text(ETIMEDOUT), doing(),
       about_backend());

@@ -72,10 +72,8 @@ class CgiStep final : public http::Step {
   http::StepOutcome run(http::Exchange& exchange) const override {
     const S& settings = exchange.settings<S>();
     if (settings.pass == nullptr) return http::StepOutcome::decline();
-    const upstream::Group* group = group_of(*settings.pass, exchange);
-    if (group == nullptr) return http::StepOutcome::fail(502);
-    upstream::GatewayPass pass{
-        .protocol = &Protocol, .settings = &settings.gateway, .group = group};
+    upstream::GatewayPass pass{.protocol = &Protocol, .settings = &settings.gateway};
+    if (!find_origin(*settings.pass, exchange, pass)) return http::StepOutcome::fail(502);
     settings.complete(pass);
     return upstream::pass_to_origin(exchange, pass);
   }
