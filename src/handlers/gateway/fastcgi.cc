@@ -4,7 +4,7 @@
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/handlers/gateway.h"
-#include "handlers/gateway/fastcgi_params.h"
+#include "handlers/gateway/cgi_params.h"
 #include "handlers/gateway/fastcgi_settings.h"
 #include "upstream/fastcgi_codec.h"
 
