@@ -214,7 +214,7 @@ void GatewayRequest::prepare_sending() {
 }
 
 void GatewayRequest::open_connection() {
-  prepare_sending();
+  if (exchange_ != nullptr) prepare_sending();
   if (head_.length() == 0) {
     log(LogLevel::kError, "{} request is too big: its parameters take more than 65535 bytes",
         pass_.protocol->title());
@@ -223,11 +223,13 @@ void GatewayRequest::open_connection() {
   }
   state_ = State::kConnecting;
   reused_ = false;
-  connection_ = OriginConnection::open(loop_, *this, peer_->address, connection_options());
+  connection_ = OriginConnection::open(loop_, *this,
+                                       held_address_ == nullptr ? peer_->address : *held_address_,
+                                       connection_options());
 }
 
 void GatewayRequest::adopt_connection(OriginConnection& connection) {
-  prepare_sending();
+  if (exchange_ != nullptr) prepare_sending();
   state_ = State::kConnecting;
   reused_ = true;
   connection_ = &connection;
@@ -267,6 +269,7 @@ void GatewayRequest::queue_timed_out() {
 }
 
 void GatewayRequest::give_up_waiting() {
+  if (exchange_ == nullptr) return end_attempt();
   attempt_->status = 503;
   const bool others = selector_.tries_left() > 1 && (settings().next_upstream & kNextOff) == 0;
   end_attempt();
@@ -301,6 +304,16 @@ bool GatewayRequest::retry_over_fresh(int errno_value) {
   piece_ = Segment();
   body_reader_ = nullptr;
   open_connection();
+  return true;
+}
+
+// A request that waits for a place goes on without its client (ignore_client_abort): all that it
+// needs of the exchange is taken over. False: it could not be.
+bool GatewayRequest::wait_alone() {
+  prepare_sending();
+  if (head_.length() == 0 || !hold_request_body()) return false;
+  held_address_ = std::make_unique<io::Address>(peer_->address);
+  if (bind_ != settings().bind) bind_ = nullptr;
   return true;
 }
 

@@ -223,7 +223,8 @@ void GatewayRequest::respond() {
   }
   concluded_ = true;
   exchange_->respond(&spool_);
-  exchange_->resume(http::StepOutcome::answered());
+  // A transform may have refused it (412, 416): then the exchange goes on by itself.
+  if (!exchange_->refused()) exchange_->resume(http::StepOutcome::answered());
 }
 
 void GatewayRequest::on_body_bytes(std::span<const std::byte> bytes) {

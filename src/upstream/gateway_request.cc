@@ -145,7 +145,9 @@ void GatewayRequest::client_gone() {
   const bool carry_on = settings().ignore_client_abort && !streaming_;
   if (state_ == State::kReadingRequest) exchange_->body().withdraw();
   stop_resolving();
-  if (state_ == State::kQueued) {
+  if (state_ == State::kQueued && !complete && carry_on && wait_alone()) {
+    begin_draining(false);
+  } else if (state_ == State::kQueued) {
     log(LogLevel::kInfo, "client prematurely closed connection while {}", doing());
     end_attempt();
   } else if (connection_ == nullptr) {
@@ -208,7 +210,8 @@ void GatewayRequest::exchange_gone() {
 }
 
 void GatewayRequest::finish_if_unused() {
-  if (arena_gone_ && connection_ == nullptr) loop_.turn().post_destroy(destroy_);
+  if (arena_gone_ && connection_ == nullptr && state_ != State::kQueued)
+    loop_.turn().post_destroy(destroy_);
 }
 
 // Pauses as long as what has come so far is more than the rate allows, a second's worth ahead.

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -115,6 +116,7 @@ class GatewayRequest final : private OriginConnection::User,
   void queue_full();
   void queue_timed_out();
   void give_up_waiting();
+  bool wait_alone();
   bool retry_over_fresh(int errno_value);
   void let_go_of_connection();
   Milliseconds queue_timeout() const;
@@ -179,6 +181,7 @@ class GatewayRequest final : private OriginConnection::User,
   PeerSelector selector_;
   const Peer* peer_ = nullptr;  // Of the attempt, as long as there is an exchange.
   const io::Address* bind_ = nullptr;
+  std::unique_ptr<io::Address> held_address_;  // The peer's, for an attempt without an exchange.
   Backend* backend_ = nullptr;
   const Group* keeper_ = nullptr;  // Keeps the connection when it is not needed any more.
   bool has_place_ = false;         // At backend_; to be given back.

@@ -200,7 +200,7 @@ void GatewayRequest::on_send_failed(int errno_value) {
 // not be had.
 bool GatewayRequest::hold_request_body() {
   if (end_queued_ || send_over_ || body_bytes_ == 0) return true;
-  if (body_reader_ == nullptr && state_ == State::kConnecting) {
+  if (body_reader_ == nullptr && (state_ == State::kConnecting || state_ == State::kQueued)) {
     body_reader_ = exchange_->body().reader(exchange_->arena());
   }
   while (body_reader_ != nullptr) {

@@ -1,6 +1,7 @@
 #include "upstream/response_policy.h"
 
 #include "corehttpd/base/text.h"
+#include "corehttpd/http/conditional.h"
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/response_rate.h"
 #include "corehttpd/http/target.h"
@@ -102,6 +103,7 @@ void apply_head(http::Exchange& exchange, const GatewaySettings& settings, const
                 const AccelOrders& orders) {
   http::ResponseHead& response = exchange.response();
   Arena& arena = exchange.arena();
+  exchange.state<http::ConditionJudge>().origin = true;
   response.status = head.status;
   response.reason = head.reason;
   response.content_length = head.content_length;
