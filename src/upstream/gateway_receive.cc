@@ -155,6 +155,12 @@ void GatewayRequest::on_head() {
     }
     return conclude(http::StepOutcome::redirect());
   }
+  if (!orders.file.empty() && head.status == 200) {
+    end_attempt();
+    keep_for_redirect(*exchange_, head);
+    exchange_->state<FileOrder>().path = orders.file;
+    return conclude(http::StepOutcome::repeat());
+  }
   if (head.status >= 300 && settings().intercept_errors &&
       exchange_->services().errors.has_page(*exchange_, head.status)) {
     // Without its challenge a 401 would be of no use.

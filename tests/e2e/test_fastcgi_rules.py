@@ -157,6 +157,29 @@ def test_error_pages_and_variables(site):
     assert line[7].startswith('0, ') and line[8:] == ['one', 'crumb', '-']
 
 
+def test_files_in_place_of_an_answer(site):
+    s = site('fastcgi_param TO $arg_to; location / { fastcgi_x_sendfile on; ' + PASS + '} location /more { fastcgi_x_sendfile @DIR@/own; ' + PASS + '} '
+             'location /again { error_page 404 =200 /off; fastcgi_x_sendfile on; ' + PASS + '} location /off { ' + PASS + '} location /accel { fastcgi_param ACCEL 1; fastcgi_param TO $arg_to; ' + PASS + '} location /in/ { internal; }',
+             lambda r: r.send(answer(b'Content-Type: image/x-own\r\nSet-Cookie: c=1\r\n' + (b'X-Accel-Redirect: ' if 'ACCEL' in r.params else b'X-Sendfile: ') +
+                                     r.params['TO'].encode() + b'\r\n\r\nown')))
+    s.file('in/a.txt', b'the file')
+    directory = s.directory
+    (directory / 'own').mkdir()
+    (directory / 'own' / 'b').write_bytes(b'another')
+    inside, outside = f'{s.root}/in/a.txt', f'{directory}/own/b'
+    for r in (s.get(f'/?to={inside}'), s.get('/accel?to=/in/a.txt'), s.get(f'/?to={inside}', method='POST', body=b'x')):
+        assert (r.status, r.body, r['content-type'], r['set-cookie'], r['x-sendfile']) == (200, b'the file', 'image/x-own', 'c=1', None)
+    r = s.get(f'/?to={inside}', headers=[('Range', 'bytes=4-')])
+    assert (r.status, r.body) == (206, b'file')
+    assert s.get(f'/more?to={outside}').body == b'another'
+    for path in (outside, f'{s.root}/../own/b', 'in/a.txt', f'{s.root}x/b'):
+        assert s.get(f'/?to={path}').status == 403
+    s.wait_log('which may not be sent')
+    assert s.get(f'/?to={s.root}/gone').status == 404
+    assert s.get(f'/off?to={inside}').body == b'own'
+    assert s.get(f'/again?to={s.root}/gone').body == b'own'  # The error's page is an origin's, which is asked.
+
+
 def test_uploads_as_they_come(site):
     s = site('location / { fastcgi_request_buffering off; fastcgi_param L $content_length; ' + PASS + '}')
     client = s.connect('h1')

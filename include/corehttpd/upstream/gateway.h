@@ -39,6 +39,12 @@ struct GatewayPass {
   std::optional<bool> keep_connection = {};
 };
 
+// Exchange::state<FileOrder>(): the origin has named a file to be sent in place of its answer
+// (X-Sendfile). The step is run again, and sends it.
+struct FileOrder {
+  std::string_view path;
+};
+
 // To be called by a content step, whose outcome it yields: kSuspend, or a failure that is known at
 // once. From then on it responds to the exchange, redirects it (X-Accel-Redirect) or fails it: 502
 // when no origin gives a valid answer, 504 when one does not in time, a status of its own for a
