@@ -195,6 +195,18 @@ def test_variables(world):
     assert s.get('/?h=plain', method='POST', body=b'12').body == b'page12'
 
 
+def test_what_is_no_name(world):
+    server, opens = world
+    peer = opens(TcpPeer(b'page'))
+    s = server(LOG + 'server { listen @SOCK@; location / { fastcgi_pass $arg_t; } location /static { fastcgi_pass localhost:%d; } }' % peer.port)
+    for text in ('', 'name', '127.0.0.1', '127.0.0.1:x', 'name:99999'):
+        assert (text, s.get(f'/?t={text}').status) == (text, 500)
+    assert s.get('/?t=name:9').status == 502
+    assert 'no resolver defined to resolve name' in s.log('error.log')
+    assert s.get(f'/?t=127.0.0.1:{peer.port}').body == b'page'
+    assert s.get(f'/?t=localhost:{peer.port}').body == b'page'  # Known: it stands elsewhere as it is.
+
+
 def test_second_server(world):
     server, opens = world
     bad, good, peer = opens(Dns(lambda q: q.send(reply(q, code=2)))), opens(Dns(records)), opens(TcpPeer(b'page'))

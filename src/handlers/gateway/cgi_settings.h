@@ -78,7 +78,9 @@ class CgiStep final : public http::Step {
       return send_named_file(exchange, *order, settings.gateway.x_sendfile_folders);
     }
     upstream::GatewayPass pass{.protocol = &Protocol, .settings = &settings.gateway};
-    if (!find_origin(*settings.pass, exchange, pass)) return http::StepOutcome::fail(502);
+    if (const std::uint16_t status = find_origin(*settings.pass, exchange, pass); status != 0) {
+      return http::StepOutcome::fail(status);
+    }
     settings.complete(pass);
     return upstream::pass_to_origin(exchange, pass);
   }

@@ -52,15 +52,16 @@ void resolve_targets(conf::Compiler& compiler) {
   pending.clear();
 }
 
-bool find_origin(const PassTarget& target, http::Exchange& exchange, upstream::GatewayPass& pass) {
+std::uint16_t find_origin(const PassTarget& target, http::Exchange& exchange,
+                          upstream::GatewayPass& pass) {
   pass.group = target.group;
-  if (pass.group != nullptr) return true;
+  if (pass.group != nullptr) return 0;
   // An empty one is a target that was refused when the configuration was compiled.
-  if (target.program.empty()) return false;
+  if (target.program.empty()) return 502;
   const std::string_view text = target.program.evaluate(exchange);
   pass.group = target.groups->find(text);
   if (pass.group == nullptr) pass.group = target.groups->find_implicit(text);
-  if (pass.group != nullptr) return true;
+  if (pass.group != nullptr) return 0;
   Arena& arena = exchange.arena();
   std::string_view address = text;
   // As in configuration, a colon may end the path of a unix socket.
@@ -68,24 +69,24 @@ bool find_origin(const PassTarget& target, http::Exchange& exchange, upstream::G
   const Result<io::Address> parsed = io::parse_address(address, 0);
   if (parsed) {
     pass.group = upstream::make_group(arena, text, {&*parsed, 1}, 0, *target.backends);
-    return true;
+    return 0;
   }
   const Result<io::HostPort> name = parsed.error().code == Code::kNotFound
                                         ? io::split_host_port(text, 0)
                                         : std::unexpected(parsed.error());
   if (!name) {
     exchange.log(LogLevel::kError, 0, "invalid address \"{}\" in upstream", text);
-    return false;
+    return 500;
   }
   const auto& resolver = exchange.settings<upstream::ResolverSettings>();
   if (resolver.resolver == nullptr) {
     exchange.log(LogLevel::kError, 0, "no resolver defined to resolve {}", name->host);
-    return false;
+    return 502;
   }
   auto* named = arena.make<upstream::NamedOrigin>();
   *named = {text, name->host, name->port, &resolver, target.backends};
   pass.named = named;
-  return true;
+  return 0;
 }
 
 }  // namespace corehttpd::handlers

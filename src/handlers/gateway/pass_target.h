@@ -28,8 +28,9 @@ const PassTarget* make_target(const conf::Setting& s);
 // For a module's finish(): finds the groups of all targets made so far.
 void resolve_targets(conf::Compiler& compiler);
 // Says in pass whom to ask for this request: a group in the configuration or the exchange's arena,
-// or a name to look up; false, with a line in the error log, when what the variables yield is
-// neither.
-bool find_origin(const PassTarget& target, http::Exchange& exchange, upstream::GatewayPass& pass);
+// or a name to look up. 0, or the status to fail with when what the variables yield is neither
+// (500), or a name while there is no resolver (502); a line in the error log then says so.
+std::uint16_t find_origin(const PassTarget& target, http::Exchange& exchange,
+                          upstream::GatewayPass& pass);
 
 }  // namespace corehttpd::handlers
