@@ -80,8 +80,6 @@ constexpr LaterGroup kGroups[] = {
      "max_ranges "
      "port_in_redirect server_name_in_redirect server_tokens log_not_found log_subrequest "
      "recursive_error_pages default_type"},
-    {kLater, kHSL, "Waits for the resolver.", "resolver resolver_timeout"},
-    {kLater, Context::kUpstream, "Waits for the resolver.", "resolver resolver_timeout"},
     {kLater, kHSLI | Context::kIfServer, "Waits for the log of rewrites.",
      "rewrite_log uninitialized_variable_warn"},
 };

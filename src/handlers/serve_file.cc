@@ -65,7 +65,10 @@ StepOutcome serve_file(Exchange& exchange, assets::FileEntry entry, const Varian
   http::ResponseHead& head = exchange.response();
   head.status = 200;
   head.content_length = entry.size;
-  head.content_type = assets::content_type(exchange, exchange.uri());
+  // What an origin said of a file that it had sent in its place (X-Accel-Redirect) counts more.
+  if (head.content_type.empty()) {
+    head.content_type = assets::content_type(exchange, exchange.uri());
+  }
   // An error's page is not a version of what was asked for.
   const std::uint16_t error = exchange.error_status();
   if (error == 0 || error == 200) head.last_modified = entry.modified_s;

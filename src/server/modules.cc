@@ -28,6 +28,7 @@
 #include "corehttpd/transform/transforms.h"
 #include "corehttpd/upstream/gateway.h"
 #include "corehttpd/upstream/peers.h"
+#include "corehttpd/upstream/resolver.h"
 #include "server/command_line.h"
 #include "server/exposed_files.h"
 #include "server/settings.h"
@@ -98,6 +99,7 @@ std::span<const conf::Module* const> modules() {
       &handlers::empty_gif_module(),
       &handlers::autoindex_module(),
       &handlers::precompressed_module(),
+      &upstream::resolver_module(),
       &handlers::fastcgi_module(),
       &handlers::scgi_module(),
       &handlers::uwsgi_module(),

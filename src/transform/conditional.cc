@@ -23,6 +23,10 @@ class Conditional final : public http::Transform {
       case Precondition::kProceed:
         return body;
       case Precondition::kFailed:
+        if (const auto* judge = exchange.find_state<http::ConditionJudge>();
+            judge != nullptr && judge->origin) {
+          return body;
+        }
         exchange.refuse(412);
         return body;
       case Precondition::kNotModified:

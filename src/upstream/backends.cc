@@ -18,6 +18,9 @@ constexpr Milliseconds kIdleMs = 1000;
 // whatever it has. Less would have connections go to and fro for nothing.
 constexpr Milliseconds kPatienceMs = 20;
 constexpr Milliseconds kReapMs = 500;
+// How long the end of a connection to an ondemand pool is waited for: its child may be busy with
+// what a script does behind its answer (fastcgi_finish_request).
+constexpr Milliseconds kFarewellMs = 10'000;
 constexpr const char* kUsualFiles = "/etc/php/*/fpm/pool.d/*.conf";
 
 // A unix socket may be named by a link to it, as Debian's /run/php/php-fpm.sock, which may not be
@@ -46,10 +49,14 @@ Backend::Backend(std::string name, std::uint32_t capacity, Milliseconds idle_ms)
       capacity_(capacity),
       idle_ms_(idle_ms),
       idle_([](void* self) { static_cast<Backend*>(self)->give_back(nullptr); }, this),
+      leaving_([](void* self) { static_cast<Backend*>(self)->give_back(nullptr); }, this),
       dispatch_([](TurnTask& t) { static_cast<Task&>(t).backend.dispatch(); }, *this),
       patience_([](io::Timer& t) { static_cast<Patience&>(t).backend.on_patience(); }, *this) {}
 
-Backend::~Backend() { idle_.clear(); }
+Backend::~Backend() {
+  idle_.clear();
+  leaving_.clear();
+}
 
 void Backend::attach(io::Loop& loop) {
   if (loop_ != nullptr) return;
@@ -95,7 +102,7 @@ Backend::Place Backend::acquire(io::Loop& loop, Waiter& waiter, std::uint32_t qu
       return Place::kOpen;
     }
   }
-  if (waiting_ >= queue_max) return Place::kFull;
+  if (waiting_ >= queue_max) return leaving_.drop_oldest() ? Place::kOpen : Place::kFull;
   waiter.since_ms = loop.clock().now_ms();
   waiters_.push_back(waiter);
   ++waiting_;
@@ -127,6 +134,13 @@ void Backend::give_back(OriginConnection* connection) {
   CORE_DCHECK(own().used > 0);
   const std::size_t other = neediest();
   const bool wanted = waiting_ > 0 || idle_ms_ > 0;
+  if (connection != nullptr && (other != SIZE_MAX || !wanted) && idle_ms_ == 0) {
+    // A child is free for a new connection only when it has closed this one. Before that php-fpm
+    // would start one more, or find that it has as many as it may.
+    connection->end_sending();
+    leaving_.keep(*loop_, *connection, kFarewellMs);
+    return publish();
+  }
   if (connection != nullptr && (other != SIZE_MAX || !wanted)) {
     connection->close();
     connection = nullptr;
@@ -258,6 +272,12 @@ Backend* Backends::at(const io::Address& address) const {
   return nullptr;
 }
 
+Backend* Backends::at_link(const io::Address& address) const {
+  if (known_.empty()) return nullptr;
+  if (Backend* found = at(address); found != nullptr || !address.is_unix()) return found;
+  return at(real_address(address));
+}
+
 void Backends::link_group(Group& group, SharedState& shared) {
   for (const Peer& constant : group.peers) {
     // The servers are still ours: nobody has asked for one yet.
@@ -269,7 +289,7 @@ void Backends::link_group(Group& group, SharedState& shared) {
                            group.keepalive.connections > 0 ? kIdleMs : 0, shared);
       }
     } else if (peer.automatic) {
-      peer.backend = at(real_address(peer.address));
+      peer.backend = at_link(peer.address);
     }
     if (peer.backend != nullptr) peer.backend->named_ = true;
   }

@@ -100,6 +100,7 @@ class Backend {
   std::size_t waiting_ = 0;
   std::uint32_t granted_ = 0;  // Places that were left to us and are not used yet.
   IdleConnections idle_;
+  IdleConnections leaving_;  // Ended by us; each has its place until its end has come back.
   Task dispatch_;
   Patience patience_;
 };
@@ -114,6 +115,8 @@ class Backends {
   void link(conf::Compiler& compiler, SharedState& shared);
   // The backend that listens there; nullptr: its capacity is not known.
   Backend* at(const io::Address& address) const;
+  // The same where the address may be a link to the socket, as Debian's /run/php/php-fpm.sock.
+  Backend* at_link(const io::Address& address) const;
   std::span<const std::unique_ptr<Backend>> all() const { return list_; }
 
  private:

@@ -21,10 +21,89 @@ bool is_idempotent(http::Method method) {
   }
 }
 
+// --- The servers' names.
+
+// False: they are waited for, or the request has failed.
+bool GatewayRequest::find_servers() {
+  Milliseconds patience = 0;
+  if (pass_.named == nullptr) {
+    DynamicServers& servers = *pass_.group->dynamic;
+    if (servers.fresh(loop_, *this)) {
+      use_servers();
+      return true;
+    }
+    patience = servers.timeout();
+  } else {
+    const ResolverSettings& resolver = *pass_.named->resolver;
+    if (const NameAnswer* known = resolver.resolver->look_up(loop_, pass_.named->host, *this)) {
+      use_name(*known);
+      return true;
+    }
+    patience = resolver.timeout;
+  }
+  state_ = State::kResolving;
+  loop_.schedule(read_timer_, patience);
+  return false;
+}
+
+void GatewayRequest::use_servers() {
+  version_ = &pass_.group->dynamic->acquire();
+  group_ = &version_->group;
+}
+
+void GatewayRequest::use_name(const NameAnswer& answer) {
+  group_ = make_group(exchange_->arena(), pass_.named->text, answer.addresses, pass_.named->port,
+                      *pass_.named->backends);
+}
+
+void GatewayRequest::on_servers() {
+  loop_.cancel(read_timer_);
+  use_servers();
+  begin_attempt();
+}
+
+void GatewayRequest::on_name(const NameAnswer& answer) {
+  loop_.cancel(read_timer_);
+  if (answer.code == 0) {
+    use_name(answer);
+    return begin_attempt();
+  }
+  log(LogLevel::kError, "{} could not be resolved ({}: {})", pass_.named->host, answer.code,
+      describe_name_failure(answer.code));
+  state_ = State::kDone;
+  conclude(http::StepOutcome::fail(502));
+}
+
+void GatewayRequest::resolve_timed_out() {
+  if (pass_.named != nullptr) {
+    NameWaiter::unlink();
+    NameAnswer late;
+    late.code = NameAnswer::kTimedOut;
+    return on_name(late);
+  }
+  // With what was known before, or without any server.
+  DynamicServers::Waiter::unlink();
+  on_servers();
+}
+
+void GatewayRequest::stop_resolving() {
+  if (state_ != State::kResolving) return;
+  NameWaiter::unlink();
+  DynamicServers::Waiter::unlink();
+  loop_.cancel(read_timer_);
+  state_ = State::kDone;
+}
+
+// --- One of them.
+
 void GatewayRequest::begin_attempt() {
+  // A subrequest has no client of its own: it works for the main request's.
+  exchange_->main().set_ends_with_client(!settings().ignore_client_abort);
+  if (group_ == nullptr && !find_servers()) return;
+  if (group_->peers.empty()) return no_live_upstreams();
   if (first_attempt_ms_ == 0) {
     first_attempt_ms_ = now_ms();
-    selector_.begin(*pass_.group, exchange_, settings().next_upstream_tries);
+    selector_.begin(*group_, exchange_, settings().next_upstream_tries);
     choose_local_address();
   }
   const Peer* peer = selector_.next(now_ms());
@@ -34,8 +113,6 @@ void GatewayRequest::begin_attempt() {
       pass_.protocol->scheme(), "://", peer->name, peer->address.is_unix() ? ":" : ""));
   log(LogLevel::kDebug, "connect to {}", peer->name);
   peer_ = peer;
-  // A subrequest has no client of its own: it works for the main request's.
-  exchange_->main().set_ends_with_client(!settings().ignore_client_abort);
   obtain_connection();
 }
 
@@ -54,18 +131,18 @@ void GatewayRequest::choose_local_address() {
 
 void GatewayRequest::no_live_upstreams() {
   state_ = State::kDone;
-  bool unresolved = true;
-  for (const Peer& one : pass_.group->peers) unresolved &= one.unresolved;
+  bool unresolved = group_->block == nullptr;
+  for (const Peer& one : group_->peers) unresolved &= one.unresolved;
   if (unresolved) {
     log(LogLevel::kError, "host not found in upstream \"{}\" when the server started",
-        pass_.group->name);
+        group_->name);
     return conclude(http::StepOutcome::fail(503));
   }
-  record_attempt(pass_.group->name);
+  record_attempt(group_->name);
   attempt_->status = 502;
   attempt_->response_ms = 0;
   exchange_->set_upstream_text(
-      exchange_->arena().concat(pass_.protocol->scheme(), "://", pass_.group->name));
+      exchange_->arena().concat(pass_.protocol->scheme(), "://", group_->name));
   log(LogLevel::kError, "no live upstreams while connecting to upstream");
   conclude(http::StepOutcome::fail(502));
 }
@@ -84,12 +161,13 @@ void GatewayRequest::record_attempt(std::string_view address) {
 // --- Getting one.
 
 void GatewayRequest::obtain_connection() {
-  const Group& group = *pass_.group;
+  const Group& group = *group_;
   backend_ = peer_->backend;
   const bool keep = pass_.keep_connection.value_or(backend_ != nullptr);
   if (keep != keep_) head_ = Segment();  // It says whether the connection is kept.
   keep_ = keep;
   keeper_ = keep && backend_ == nullptr && group.keepalive.connections > 0 ? &group : nullptr;
+  if (keeper_ != nullptr && group.block != nullptr) keeper_ = group.block;
   OriginConnection* kept = nullptr;
   if (backend_ != nullptr) {
     const auto queue_max =
@@ -115,7 +193,7 @@ void GatewayRequest::obtain_connection() {
 }
 
 Milliseconds GatewayRequest::queue_timeout() const {
-  return pass_.group->queue_max > 0 ? pass_.group->queue_timeout : settings().queue_timeout;
+  return group_->queue_max > 0 ? group_->queue_timeout : settings().queue_timeout;
 }
 
 OriginConnection::Options GatewayRequest::connection_options() const {
@@ -136,7 +214,7 @@ void GatewayRequest::prepare_sending() {
 }
 
 void GatewayRequest::open_connection() {
-  prepare_sending();
+  if (exchange_ != nullptr) prepare_sending();
   if (head_.length() == 0) {
     log(LogLevel::kError, "{} request is too big: its parameters take more than 65535 bytes",
         pass_.protocol->title());
@@ -145,11 +223,13 @@ void GatewayRequest::open_connection() {
   }
   state_ = State::kConnecting;
   reused_ = false;
-  connection_ = OriginConnection::open(loop_, *this, peer_->address, connection_options());
+  connection_ = OriginConnection::open(loop_, *this,
+                                       held_address_ == nullptr ? peer_->address : *held_address_,
+                                       connection_options());
 }
 
 void GatewayRequest::adopt_connection(OriginConnection& connection) {
-  prepare_sending();
+  if (exchange_ != nullptr) prepare_sending();
   state_ = State::kConnecting;
   reused_ = true;
   connection_ = &connection;
@@ -189,6 +269,7 @@ void GatewayRequest::queue_timed_out() {
 }
 
 void GatewayRequest::give_up_waiting() {
+  if (exchange_ == nullptr) return end_attempt();
   attempt_->status = 503;
   const bool others = selector_.tries_left() > 1 && (settings().next_upstream & kNextOff) == 0;
   end_attempt();
@@ -223,6 +304,16 @@ bool GatewayRequest::retry_over_fresh(int errno_value) {
   piece_ = Segment();
   body_reader_ = nullptr;
   open_connection();
+  return true;
+}
+
+// A request that waits for a place goes on without its client (ignore_client_abort): all that it
+// needs of the exchange is taken over. False: it could not be.
+bool GatewayRequest::wait_alone() {
+  prepare_sending();
+  if (head_.length() == 0 || !hold_request_body()) return false;
+  held_address_ = std::make_unique<io::Address>(peer_->address);
+  if (bind_ != settings().bind) bind_ = nullptr;
   return true;
 }
 

@@ -155,6 +155,12 @@ void GatewayRequest::on_head() {
     }
     return conclude(http::StepOutcome::redirect());
   }
+  if (!orders.file.empty() && head.status == 200) {
+    end_attempt();
+    keep_for_redirect(*exchange_, head);
+    exchange_->state<FileOrder>().path = orders.file;
+    return conclude(http::StepOutcome::repeat());
+  }
   if (head.status >= 300 && settings().intercept_errors &&
       exchange_->services().errors.has_page(*exchange_, head.status)) {
     // Without its challenge a 401 would be of no use.
@@ -223,7 +229,8 @@ void GatewayRequest::respond() {
   }
   concluded_ = true;
   exchange_->respond(&spool_);
-  exchange_->resume(http::StepOutcome::answered());
+  // A transform may have refused it (412, 416): then the exchange goes on by itself.
+  if (!exchange_->refused()) exchange_->resume(http::StepOutcome::answered());
 }
 
 void GatewayRequest::on_body_bytes(std::span<const std::byte> bytes) {
@@ -297,6 +304,7 @@ void GatewayRequest::on_origin_closed(int errno_value) {
 }
 
 void GatewayRequest::on_read_timer() {
+  if (state_ == State::kResolving) return resolve_timed_out();
   if (state_ == State::kQueued) return queue_timed_out();
   log(LogLevel::kError, "upstream timed out {} while {}{}", errno_text(ETIMEDOUT), doing(),
       about_backend());

@@ -34,8 +34,13 @@ GatewayRequest::GatewayRequest(http::Exchange& exchange, const GatewayPass& pass
       read_timer_([](io::Timer& t) { static_cast<Timer&>(t).request.on_read_timer(); }, *this),
       rate_timer_([](io::Timer& t) { static_cast<Timer&>(t).request.on_rate_timer(); }, *this),
       destroy_([](TurnTask& t) { delete &static_cast<Destroy&>(t).request; }, *this),
+      group_(pass.group != nullptr && pass.group->dynamic == nullptr ? pass.group : nullptr),
       upload_(loop_.blocks()),
       spool_(loop_, *this) {}
+
+GatewayRequest::~GatewayRequest() {
+  if (version_ != nullptr) pass_.group->dynamic->release(*version_);
+}
 
 http::StepOutcome GatewayRequest::begin() {
   // The spool must outlive whatever reads it, which is until the exchange's arena goes.
@@ -50,7 +55,8 @@ http::StepOutcome GatewayRequest::begin() {
   if (streaming_) {
     body_bytes_ = request.content_length.value_or(0);
     begin_attempt();
-  } else if (!settings().pass_request_body) {
+  } else if (!settings().pass_request_body && &exchange_->main() != exchange_) {
+    // A main request's is read though nobody gets it, as nginx does: its limits hold.
     begin_attempt();
   } else {
     exchange_->body().buffer(*this);
@@ -64,7 +70,8 @@ http::StepOutcome GatewayRequest::begin() {
 // don't know what they are.)
 bool GatewayRequest::may_omit_length() const {
   if (pass_.protocol->needs_body_length()) return false;
-  return std::ranges::none_of(pass_.group->peers,
+  if (group_ == nullptr) return true;
+  return std::ranges::none_of(group_->peers,
                               [](const Peer& peer) { return peer.backend != nullptr; });
 }
 
@@ -138,7 +145,10 @@ void GatewayRequest::client_gone() {
   const bool complete = exchange_->complete();
   const bool carry_on = settings().ignore_client_abort && !streaming_;
   if (state_ == State::kReadingRequest) exchange_->body().withdraw();
-  if (state_ == State::kQueued) {
+  stop_resolving();
+  if (state_ == State::kQueued && !complete && carry_on && wait_alone()) {
+    begin_draining(false);
+  } else if (state_ == State::kQueued) {
     log(LogLevel::kInfo, "client prematurely closed connection while {}", doing());
     end_attempt();
   } else if (connection_ == nullptr) {
@@ -190,6 +200,7 @@ void GatewayRequest::exchange_gone() {
     exchange_ = nullptr;
     attempt_ = nullptr;
     stream_begun_ = false;
+    stop_resolving();
     if (connection_ != nullptr || state_ == State::kQueued) end_attempt();
   }
   selector_.release();  // Its group may live in the arena.
@@ -200,7 +211,8 @@ void GatewayRequest::exchange_gone() {
 }
 
 void GatewayRequest::finish_if_unused() {
-  if (arena_gone_ && connection_ == nullptr) loop_.turn().post_destroy(destroy_);
+  if (arena_gone_ && connection_ == nullptr && state_ != State::kQueued)
+    loop_.turn().post_destroy(destroy_);
 }
 
 // Pauses as long as what has come so far is more than the rate allows, a second's worth ahead.
@@ -235,6 +247,7 @@ std::string_view GatewayRequest::doing() const {
   switch (state_) {
     case State::kReadingRequest:
       return "reading client request body";
+    case State::kResolving:
     case State::kQueued:
     case State::kConnecting:
       return "connecting to upstream";

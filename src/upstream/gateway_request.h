@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@
 #include "corehttpd/upstream/gateway.h"
 #include "upstream/backends.h"
 #include "upstream/block_queue.h"
+#include "upstream/dynamic_servers.h"
 #include "upstream/origin_connection.h"
 #include "upstream/response_head.h"
 #include "upstream/response_policy.h"
@@ -31,6 +33,8 @@ namespace corehttpd::upstream {
 
 class GatewayRequest final : private OriginConnection::User,
                              private Backend::Waiter,
+                             private NameWaiter,
+                             private DynamicServers::Waiter,
                              private ResponseSpool::Owner,
                              private http::RequestBody::Waiter,
                              private http::BodySink {
@@ -40,6 +44,7 @@ class GatewayRequest final : private OriginConnection::User,
  private:
   enum class State : std::uint8_t {
     kReadingRequest,  // The request's body is being buffered; no origin is concerned yet.
+    kResolving,       // The addresses of the servers are being looked up.
     kQueued,          // All places of the chosen server are taken; one is waited for.
     kConnecting,      // A connection to a server is being made.
     kSending,         // Head and body are on their way; an answer may come already.
@@ -62,7 +67,7 @@ class GatewayRequest final : private OriginConnection::User,
   };
 
   GatewayRequest(http::Exchange& exchange, const GatewayPass& pass);
-  ~GatewayRequest() = default;
+  ~GatewayRequest();
 
   // --- gateway_request.cc
   http::StepOutcome begin();
@@ -93,6 +98,13 @@ class GatewayRequest final : private OriginConnection::User,
 
   // --- gateway_connect.cc
   void begin_attempt();
+  bool find_servers();
+  void use_servers();
+  void use_name(const NameAnswer& answer);
+  void on_name(const NameAnswer& answer) override;
+  void on_servers() override;
+  void resolve_timed_out();
+  void stop_resolving();
   void choose_local_address();
   void no_live_upstreams();
   void record_attempt(std::string_view address);
@@ -104,6 +116,7 @@ class GatewayRequest final : private OriginConnection::User,
   void queue_full();
   void queue_timed_out();
   void give_up_waiting();
+  bool wait_alone();
   bool retry_over_fresh(int errno_value);
   void let_go_of_connection();
   Milliseconds queue_timeout() const;
@@ -163,9 +176,12 @@ class GatewayRequest final : private OriginConnection::User,
   bool arena_gone_ = false;
 
   // The servers.
+  const Group* group_;                          // nullptr: not known yet.
+  DynamicServers::Version* version_ = nullptr;  // group_ belongs to it.
   PeerSelector selector_;
   const Peer* peer_ = nullptr;  // Of the attempt, as long as there is an exchange.
   const io::Address* bind_ = nullptr;
+  std::unique_ptr<io::Address> held_address_;  // The peer's, for an attempt without an exchange.
   Backend* backend_ = nullptr;
   const Group* keeper_ = nullptr;  // Keeps the connection when it is not needed any more.
   bool has_place_ = false;         // At backend_; to be given back.

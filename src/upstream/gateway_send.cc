@@ -20,11 +20,12 @@ void GatewayRequest::on_body(std::uint16_t status) {
     state_ = State::kDone;
     return conclude(http::StepOutcome::fail(status));
   }
-  body_bytes_ = exchange_->body().size();
+  const std::uint64_t bytes = exchange_->body().size();
   http::RequestHead& request = exchange_->request();
   // Now the length of a chunked body or of a stream is known: $content_length, and with it
   // CONTENT_LENGTH, says what will be sent.
-  if (request.body_expected && !request.content_length) request.content_length = body_bytes_;
+  if (request.body_expected && !request.content_length) request.content_length = bytes;
+  if (settings().pass_request_body) body_bytes_ = bytes;
   begin_attempt();
 }
 
@@ -200,7 +201,7 @@ void GatewayRequest::on_send_failed(int errno_value) {
 // not be had.
 bool GatewayRequest::hold_request_body() {
   if (end_queued_ || send_over_ || body_bytes_ == 0) return true;
-  if (body_reader_ == nullptr && state_ == State::kConnecting) {
+  if (body_reader_ == nullptr && (state_ == State::kConnecting || state_ == State::kQueued)) {
     body_reader_ = exchange_->body().reader(exchange_->arena());
   }
   while (body_reader_ != nullptr) {

@@ -267,6 +267,10 @@ void OriginConnection::on_receive_error(int errno_value) {
   user_->on_receive_failed(errno_value);
 }
 
+void OriginConnection::end_sending() {
+  if (state_ == State::kOpen) ::shutdown(fd_, SHUT_WR);
+}
+
 void OriginConnection::close() {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;

@@ -65,6 +65,8 @@ class OriginConnection final : private io::Receiver {
   // Bytes that the kernel has taken from us.
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   void close();
+  // Tells the origin that nothing more comes; what it sends is still received.
+  void end_sending();
   // A connection that is open and neither sends nor is waited for gets another user, with the
   // timeouts that it wants; receiving goes on as it was.
   void hand_over(User& user) { user_ = &user; }

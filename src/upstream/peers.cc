@@ -106,11 +106,16 @@ const Group* Groups::find(std::string_view name) const {
   return nullptr;
 }
 
-const Group* Groups::implicit(conf::Compiler& compiler, const conf::Position& at,
-                              std::string_view text) {
+const Group* Groups::find_implicit(std::string_view text) const {
   for (const Group* group : implicit_) {
     if (group->name == text) return group;
   }
+  return nullptr;
+}
+
+const Group* Groups::implicit(conf::Compiler& compiler, const conf::Position& at,
+                              std::string_view text) {
+  if (const Group* found = find_implicit(text)) return found;
   std::vector<Peer> peers;
   if (!parse_peers(compiler, at, text, 0, {.automatic = true}, peers)) return nullptr;
   Arena& arena = compiler.arena();
@@ -133,16 +138,24 @@ void set_peers(Arena& arena, Group& group, std::span<const Peer> from) {
   group.peers = {peers, from.size()};
 }
 
-const Group* make_group(Arena& arena, std::string_view text, const io::Address& address,
-                        const Backends& backends) {
+const Group* make_group(Arena& arena, std::string_view text, std::span<const io::Address> addresses,
+                        std::uint16_t port, const Backends& backends) {
+  // Whose turn it is to be first: each request has a group of its own.
+  static std::size_t turn = 0;
   auto* group = arena.make<Group>();
   group->name = text;
   group->implicit = true;
-  const Peer peer{.address = address,
-                  .name = arena.copy(address.to_string()),
-                  .server = text,
-                  .backend = backends.at(address)};
-  set_peers(arena, *group, {&peer, 1});
+  std::vector<Peer> peers;
+  const std::size_t count = std::min(addresses.size(), Group::kPeersMax);
+  const std::size_t first = turn++;
+  for (std::size_t i = 0; i < count; ++i) {
+    Peer& peer = peers.emplace_back(Peer{.address = addresses[(first + i) % count]});
+    if (port != 0) peer.address.set_port(port);
+    peer.name = arena.copy(peer.address.to_string());
+    peer.server = text;
+    peer.backend = backends.at_link(peer.address);
+  }
+  set_peers(arena, *group, peers);
   return group;
 }
 

@@ -1,6 +1,7 @@
 #include "upstream/response_policy.h"
 
 #include "corehttpd/base/text.h"
+#include "corehttpd/http/conditional.h"
 #include "corehttpd/http/core_settings.h"
 #include "corehttpd/http/response_rate.h"
 #include "corehttpd/http/target.h"
@@ -77,6 +78,9 @@ bool take_special(http::ResponseHead& response, const http::Field& field) {
 AccelOrders read_orders(const GatewaySettings& settings, const OriginHead& head) {
   AccelOrders orders;
   for (const http::Field& field : head.fields) {
+    if (settings.x_sendfile && text::equals_ignore_case(field.name, "X-Sendfile")) {
+      orders.file = field.value;
+    }
     if (field.id != FieldName::kOther || !text::starts_with_ignore_case(field.name, "x-accel-")) {
       continue;
     }
@@ -102,6 +106,7 @@ void apply_head(http::Exchange& exchange, const GatewaySettings& settings, const
                 const AccelOrders& orders) {
   http::ResponseHead& response = exchange.response();
   Arena& arena = exchange.arena();
+  exchange.state<http::ConditionJudge>().origin = true;
   response.status = head.status;
   response.reason = head.reason;
   response.content_length = head.content_length;
@@ -113,6 +118,7 @@ void apply_head(http::Exchange& exchange, const GatewaySettings& settings, const
   const std::string_view connection = head.fields.joined(arena, FieldName::kConnection, ", ");
   for (const http::Field& field : head.fields) {
     if (is_hop_by_hop(field, connection) || is_hidden(settings, field.name)) continue;
+    if (settings.x_sendfile && text::equals_ignore_case(field.name, "X-Sendfile")) continue;
     // With force_ranges it is we who serve them, and say so.
     if (settings.force_ranges && text::equals_ignore_case(field.name, "Accept-Ranges")) continue;
     // Location stays an ordinary field: what an origin says is passed on as it is, never made

@@ -14,6 +14,7 @@ namespace corehttpd::upstream {
 // The X-Accel-... fields that are not ignored by configuration. X-Accel-Expires is accepted and has
 // no effect before there is a cache.
 struct AccelOrders {
+  std::string_view file;                    // X-Sendfile, where it is acted upon.
   std::string_view redirect;                // X-Accel-Redirect; empty: none.
   std::string_view charset;                 // X-Accel-Charset.
   std::optional<bool> buffering;            // X-Accel-Buffering: yes or no.

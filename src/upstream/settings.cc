@@ -136,6 +136,21 @@ bool set_ignore_headers(const conf::Setting& s) {
 }
 
 bool set_hide_header(const conf::Setting& s) { return add_name(s, settings_of(s).hide_headers); }
+bool set_x_sendfile(const conf::Setting& s) {
+  G& settings = settings_of(s);
+  settings.x_sendfile = s.word(0) != "off";
+  settings.x_sendfile_folders = {};
+  if (s.word(0) == "on" || s.word(0) == "off") {
+    return s.words().size() == 1 || s.fail(1, "invalid parameter \"{}\"", s.word(1));
+  }
+  const auto folders = s.arena().make_array<std::string_view>(s.words().size());
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    folders[i] = s.compiler.full_path(s.word(i));
+  }
+  settings.x_sendfile_folders = folders;
+  return true;
+}
+
 bool set_pass_header(const conf::Setting& s) { return add_name(s, settings_of(s).pass_headers); }
 
 bool set_temp_path(const conf::Setting& s) {

@@ -9,6 +9,8 @@
 #include "corehttpd/conf/diagnostics.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/upstream/peers.h"
+#include "upstream/backends.h"
+#include "upstream/dynamic_servers.h"
 #include "upstream/hash_ring.h"
 
 namespace corehttpd::upstream {
@@ -87,6 +89,23 @@ bool settle_group(conf::Compiler& compiler, OpenGroup& open) {
   return true;
 }
 
+// Servers whose names are looked up while we run.
+bool settle_names(conf::Compiler& compiler, const conf::Scope& scope, Group& group) {
+  const auto named =
+      std::ranges::find_if(group.peers, [](const Peer& p) { return !p.host.empty(); });
+  if (named == group.peers.end()) return true;
+  const auto& settings = scope.view().get<ResolverSettings>();
+  if (settings.resolver == nullptr) {
+    return report(compiler, named->at,
+                  fmt::format("no resolver defined to resolve names at run time in upstream \"{}\"",
+                              group.name),
+                  "\"resolver\" says which DNS servers are asked", named->server.size());
+  }
+  group.dynamic = compiler.arena().make<DynamicServers>(group, *settings.resolver, settings.timeout,
+                                                        compiler.object_or_make<Backends>());
+  return true;
+}
+
 bool close_group(conf::Compiler& compiler, conf::Scope& scope) {
   auto& open = *static_cast<OpenGroup*>(scope.object);
   if (open.peers.empty()) {
@@ -95,12 +114,12 @@ bool close_group(conf::Compiler& compiler, conf::Scope& scope) {
                   "syntax: server address [parameters];", scope.node->name.text.size());
   }
   for (const Peer& peer : open.peers) {
-    if (!peer.unresolved) continue;
+    if (!peer.unresolved || !peer.host.empty()) continue;
     compiler.diagnostics().add(conf::Severity::kWarning, peer.at, not_found(peer.name),
                                "the group goes on without it; a reload tries again",
                                peer.name.size());
   }
-  return settle_group(compiler, open);
+  return settle_group(compiler, open) && settle_names(compiler, scope, *open.group);
 }
 
 }  // namespace
@@ -131,17 +150,14 @@ bool read_count(const conf::Setting& s, std::size_t word, std::string_view value
   return true;
 }
 
-bool read_parameter(const conf::Setting& s, std::size_t i, Peer& peer) {
+bool read_parameter(const conf::Setting& s, std::size_t i, Peer& peer, bool& resolve) {
   const std::string_view word = s.word(i);
   const std::size_t equals = word.find('=');
   const std::string_view name = word.substr(0, equals);
   if (equals == std::string_view::npos) {
     if (name == "backup") return peer.backup = true;
     if (name == "down") return peer.down = true;
-    if (name == "resolve") {
-      s.warn(i, "names are resolved once, at start; \"resolve\" has no effect yet");
-      return true;
-    }
+    if (name == "resolve") return resolve = true;
     return s.fail(i, "invalid parameter \"{}\"", word);
   }
   const std::string_view value = word.substr(equals + 1);
@@ -174,8 +190,21 @@ bool read_parameter(const conf::Setting& s, std::size_t i, Peer& peer) {
 bool set_server(const conf::Setting& s) {
   auto& open = *static_cast<OpenGroup*>(s.scope.object);
   Peer peer{.automatic = true};
+  bool resolve = false;
   for (std::size_t i = 1; i < s.words().size(); ++i) {
-    if (!read_parameter(s, i, peer)) return false;
+    if (!read_parameter(s, i, peer, resolve)) return false;
+  }
+  // Only names need to be: addresses are what they are.
+  if (resolve && !s.word(0).starts_with("unix:") && !io::parse_address(s.word(0), 80)) {
+    if (const Result<io::HostPort> name = io::split_host_port(s.word(0), 80)) {
+      peer.host = s.arena().copy(name->host);
+      peer.port = name->port;
+      peer.name = peer.server = s.arena().copy(s.word(0));
+      peer.unresolved = true;
+      peer.at = s.words()[0].at;
+      open.peers.push_back(peer);
+      return true;
+    }
   }
   if (!parse_peers(s.compiler, s.words()[0].at, s.word(0), 80, peer, open.peers)) return false;
   if (open.peers.size() > Group::kPeersMax) {
@@ -227,7 +256,7 @@ bool parse_peers(conf::Compiler& compiler, const conf::Position& at, std::string
 void report_unresolved(conf::Compiler& compiler, const conf::Scope& scope, const conf::Position& at,
                        const Group& group) {
   for (const Peer& peer : group.peers) {
-    if (!peer.unresolved) return;
+    if (!peer.unresolved || !peer.host.empty()) return;
   }
   compiler.degrade_site(scope, conf::SiteFault::Kind::kBackend, at, not_found(group.peers[0].name),
                         group.name.size());

@@ -188,11 +188,12 @@ constexpr conf::Directive kDirectives[] = {
      .contexts = Context::kUpstream,
      .arity = conf::at_least(1),
      .syntax = "address [weight=number] [max_fails=number] [fail_timeout=time] "
-               "[max_conns=number | auto] [backup] [down]",
+               "[max_conns=number | auto] [backup] [down] [resolve]",
      .set = set_server,
      .inherit = conf::Inherit::kNone,
      .doc = "A server of the group: address:port, a name (resolved at start, each of its addresses "
-            "counts) or unix:/path. max_conns counts each worker's connections, with a zone those "
+            "counts) or unix:/path. With resolve a name is looked up while we run (resolver), as "
+            "often as its TTL says. max_conns counts each worker's connections, with a zone those "
             "of all."},
     {.name = "upstream",
      .contexts = Context::kHttp,

@@ -111,7 +111,7 @@ Value cookie(http::Exchange& exchange, std::string_view name) {
   return std::nullopt;
 }
 
-Value cache_status(http::Exchange&, std::string_view) { return std::nullopt; }
+Value unset(http::Exchange&, std::string_view) { return std::nullopt; }
 
 constexpr expr::Variable kVariables[] = {
     {.name = "upstream_addr", .get = addr, .doc = "Addresses of the servers asked."},
@@ -121,9 +121,7 @@ constexpr expr::Variable kVariables[] = {
     {.name = "upstream_bytes_sent",
      .get = count_of<&Attempt::bytes_sent>,
      .doc = "Bytes sent to each server."},
-    {.name = "upstream_cache_status",
-     .get = cache_status,
-     .doc = "Not set as long as there is no cache."},
+    {.name = "upstream_cache_status", .get = unset, .doc = "Not set as long as there is no cache."},
     {.name = "upstream_connect_time",
      .get = time_of<&Attempt::connect_ms>,
      .doc = "Seconds until each connection was made."},
@@ -145,6 +143,10 @@ constexpr expr::Variable kVariables[] = {
      .get = response_time,
      .doc = "Seconds until each response was complete."},
     {.name = "upstream_status", .get = status, .doc = "Status of each server's response."},
+    {.name = "upstream_trailer_",
+     .get = unset,
+     .family = true,
+     .doc = "A field behind the last server's response: FastCGI, SCGI and uwsgi have none."},
 };
 
 }  // namespace

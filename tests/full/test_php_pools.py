@@ -74,7 +74,9 @@ def test_on_demand_workers_end(site):
     assert children(fpm)
     wait_until(lambda: not children(fpm), 'all workers to end', 10)
     assert time.monotonic() - last < 2 + 4 + 2  # php-fpm looks once a second, and ends one at a time.
-    assert 'WARNING' not in (s.directory / 'fpm.log').read_text()
+    # No child is killed for its time-out. That "server reached max_children" is said of any connection that comes while all children exist,
+    # idle ones as well, if the master looks before one of them has taken it.
+    assert not [line for line in (s.directory / 'fpm.log').read_text().splitlines() if 'WARNING' in line and 'reached max_children' not in line]
 
 
 def test_killed_under_load_and_back(site):

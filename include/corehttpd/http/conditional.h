@@ -34,4 +34,11 @@ bool if_range_matches(const RequestHead& request, const Validators& validators);
 // on both sides (§8.8.3.2).
 bool etag_list_matches(std::string_view list, std::string_view tag, bool weak);
 
+// Exchange::state<ConditionJudge>(). origin: the response is one of an origin, which knew the
+// conditions and has done already what the request asks for: to say now that nothing was done (412)
+// would be untrue.
+struct ConditionJudge {
+  bool origin = false;
+};
+
 }  // namespace corehttpd::http

@@ -10,9 +10,20 @@
 #include "corehttpd/http/exchange.h"
 #include "corehttpd/upstream/codec.h"
 #include "corehttpd/upstream/peers.h"
+#include "corehttpd/upstream/resolver.h"
 #include "corehttpd/upstream/settings.h"
 
 namespace corehttpd::upstream {
+
+// A server whose name is known only now. All of it lives in the exchange's arena or the
+// configuration.
+struct NamedOrigin {
+  std::string_view text;  // "example.org:9000".
+  std::string_view host;
+  std::uint16_t port = 0;
+  const ResolverSettings* resolver = nullptr;  // Has one.
+  const Backends* backends = nullptr;
+};
 
 struct GatewayPass {
   const OriginProtocol* protocol = nullptr;
@@ -20,10 +31,18 @@ struct GatewayPass {
   const GatewaySettings* settings = nullptr;
   // Lives in the configuration or in the exchange's arena.
   const Group* group = nullptr;
+  // In its place: a group has to be made first.
+  const NamedOrigin* named = nullptr;
   // Texts on the error stream that make a response invalid (fastcgi_catch_stderr).
   std::span<const std::string_view> caught_diagnostics;
   // fastcgi_keep_conn; nothing: on where connections are kept in a pool of known capacity.
   std::optional<bool> keep_connection = {};
+};
+
+// Exchange::state<FileOrder>(): the origin has named a file to be sent in place of its answer
+// (X-Sendfile). The step is run again, and sends it.
+struct FileOrder {
+  std::string_view path;
 };
 
 // To be called by a content step, whose outcome it yields: kSuspend, or a failure that is known at

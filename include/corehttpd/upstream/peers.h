@@ -20,8 +20,9 @@ class Exchange;
 namespace corehttpd::upstream {
 
 class Backend;
-class Backends;     // upstream/backends.h
-class SharedState;  // upstream/shared_state.h
+class DynamicServers;  // upstream/dynamic_servers.h
+class Backends;        // upstream/backends.h
+class SharedState;     // upstream/shared_state.h
 class IdleConnections;
 
 // A server as configured; of a name that has several addresses one of them.
@@ -38,7 +39,10 @@ struct Peer {
   bool unresolved = false;     // Its name could not be resolved at start: never asked.
   bool automatic = false;      // max_conns=auto: as many as the backend's pool file says.
   Backend* backend = nullptr;  // Where the places of a backend of known capacity are waited for.
-  conf::Position at;           // Where it was written.
+  // With "resolve": what is looked up while we run; empty otherwise.
+  std::string_view host;
+  std::uint16_t port = 0;
+  conf::Position at;  // Where it was written.
 };
 
 // What is known of a server. In a zone all workers share it; else every worker has its own, as the
@@ -95,6 +99,10 @@ struct Group {
   mutable std::uint32_t* held = nullptr;
   // This worker's, made when first needed.
   mutable IdleConnections* idle = nullptr;
+  // Of a block with servers that are looked up while we run: makes the groups to be asked in its
+  // place. Of such a group: the block.
+  DynamicServers* dynamic = nullptr;
+  const Group* block = nullptr;
   // With a single server there is nothing to fall back on: it is always asked, whatever failed.
   bool single() const { return peers.size() == 1; }
 };
@@ -102,9 +110,10 @@ struct Group {
 // Gives group its servers and their first states, in the arena.
 void set_peers(Arena& arena, Group& group, std::span<const Peer> peers);
 
-// A group of one server for one request, in its arena.
-const Group* make_group(Arena& arena, std::string_view text, const io::Address& address,
-                        const Backends& backends);
+// A group for one request, in its arena: the addresses of one server, at least one. port: instead
+// of theirs, unless it is 0.
+const Group* make_group(Arena& arena, std::string_view text, std::span<const io::Address> addresses,
+                        std::uint16_t port, const Backends& backends);
 
 // Chooses servers for one request.
 class PeerSelector {
@@ -159,6 +168,8 @@ class PeerSelector {
 class Groups {
  public:
   const Group* find(std::string_view name) const;
+  // The group that a *_pass without variables made of that text; nullptr: none has.
+  const Group* find_implicit(std::string_view text) const;
   void add(Group* group) {
     groups_.push_back(group);
     all_.push_back(group);

@@ -56,6 +56,8 @@ struct GatewaySettings {
   bool pass_request_body = true;
   bool pass_request_headers = true;
   bool socket_keepalive = false;
+  bool x_sendfile = false;
+  std::span<const std::string_view> x_sendfile_folders;  // Besides the document root.
   // Bytes that a response's head may take; of an unbuffered response also what is held of its body.
   // More than nginx's 4k|8k: 40 cookies of half a kilobyte must fit.
   std::uint64_t buffer_size = 32 * 1024;
@@ -103,6 +105,7 @@ bool set_buffer_size(const conf::Setting& s);
 bool set_next_upstream(const conf::Setting& s);
 bool set_ignore_headers(const conf::Setting& s);
 bool set_hide_header(const conf::Setting& s);
+bool set_x_sendfile(const conf::Setting& s);
 bool set_pass_header(const conf::Setting& s);
 bool set_temp_path(const conf::Setting& s);
 bool set_store(const conf::Setting& s);
@@ -312,6 +315,15 @@ inline constexpr Directive kRows[] = {
      .syntax = "path [level1 [level2 [level3]]]",
      .set = set_temp_path,
      .doc = "The directory of temporary files. They have no names, so levels have no meaning."},
+    {.name = "x_sendfile",
+     .contexts = kHere,
+     .arity = conf::at_least(1),
+     .syntax = "on | off | path ...",
+     .set = set_x_sendfile,
+     .default_value = "off",
+     .doc =
+         "Whether a response's X-Sendfile, an absolute path, has that file sent in its place: on "
+         "within the document root, with paths below those as well."},
 };
 
 }  // namespace detail

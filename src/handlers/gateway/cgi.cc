@@ -3,8 +3,8 @@
 
 #include "corehttpd/conf/values.h"
 #include "corehttpd/handlers/gateway.h"
+#include "handlers/gateway/cgi_params.h"
 #include "handlers/gateway/cgi_settings.h"
-#include "handlers/gateway/fastcgi_params.h"
 #include "upstream/cgi_codecs.h"
 
 namespace corehttpd::handlers {

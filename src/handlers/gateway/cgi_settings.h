@@ -13,6 +13,7 @@
 #include "corehttpd/upstream/gateway.h"
 #include "corehttpd/upstream/settings.h"
 #include "handlers/gateway/pass_target.h"
+#include "handlers/gateway/x_sendfile.h"
 
 namespace corehttpd::handlers {
 
@@ -72,10 +73,14 @@ class CgiStep final : public http::Step {
   http::StepOutcome run(http::Exchange& exchange) const override {
     const S& settings = exchange.settings<S>();
     if (settings.pass == nullptr) return http::StepOutcome::decline();
-    const upstream::Group* group = group_of(*settings.pass, exchange);
-    if (group == nullptr) return http::StepOutcome::fail(502);
-    upstream::GatewayPass pass{
-        .protocol = &Protocol, .settings = &settings.gateway, .group = group};
+    if (auto* order = exchange.find_state<upstream::FileOrder>();
+        order != nullptr && !order->path.empty()) {
+      return send_named_file(exchange, *order, settings.gateway.x_sendfile_folders);
+    }
+    upstream::GatewayPass pass{.protocol = &Protocol, .settings = &settings.gateway};
+    if (const std::uint16_t status = find_origin(*settings.pass, exchange, pass); status != 0) {
+      return http::StepOutcome::fail(status);
+    }
     settings.complete(pass);
     return upstream::pass_to_origin(exchange, pass);
   }

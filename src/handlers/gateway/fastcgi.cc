@@ -4,7 +4,7 @@
 #include "corehttpd/conf/compiler.h"
 #include "corehttpd/conf/values.h"
 #include "corehttpd/handlers/gateway.h"
-#include "handlers/gateway/fastcgi_params.h"
+#include "handlers/gateway/cgi_params.h"
 #include "handlers/gateway/fastcgi_settings.h"
 #include "upstream/fastcgi_codec.h"
 
@@ -89,8 +89,7 @@ constexpr conf::Directive kOwnRows[] = {
      .set = set_pass<Settings>,
      .doc =
          "The server to pass requests to: address:port, unix:/path, a name resolved at start, or "
-         "an upstream. With variables it must yield a numeric address, a unix socket or an "
-         "upstream."},
+         "an upstream. With variables a name is looked up when it is needed (resolver)."},
     {.name = "fastcgi_split_path_info",
      .contexts = Context::kLocation,
      .syntax = "regex",

@@ -52,24 +52,40 @@ void resolve_targets(conf::Compiler& compiler) {
   pending.clear();
 }
 
-const upstream::Group* group_of(const PassTarget& target, http::Exchange& exchange) {
-  if (target.group != nullptr) return target.group;
+std::uint16_t find_origin(const PassTarget& target, http::Exchange& exchange,
+                          upstream::GatewayPass& pass) {
+  pass.group = target.group;
+  if (pass.group != nullptr) return 0;
+  // An empty one is a target that was refused when the configuration was compiled.
+  if (target.program.empty()) return 502;
   const std::string_view text = target.program.evaluate(exchange);
-  if (const upstream::Group* found = target.groups->find(text)) return found;
+  pass.group = target.groups->find(text);
+  if (pass.group == nullptr) pass.group = target.groups->find_implicit(text);
+  if (pass.group != nullptr) return 0;
   Arena& arena = exchange.arena();
   std::string_view address = text;
   // As in configuration, a colon may end the path of a unix socket.
   if (address.starts_with("unix:")) address = address.substr(0, address.find(':', 5));
   const Result<io::Address> parsed = io::parse_address(address, 0);
-  if (!parsed || io::is_any_host(address)) {
-    if (!parsed && parsed.error().code == Code::kNotFound) {
-      exchange.log(LogLevel::kError, 0, "no resolver defined to resolve {}", text);
-    } else {
-      exchange.log(LogLevel::kError, 0, "invalid address \"{}\" in upstream", text);
-    }
-    return nullptr;
+  if (parsed && !io::is_any_host(address)) {
+    pass.group = upstream::make_group(arena, text, {&*parsed, 1}, 0, *target.backends);
+    return 0;
   }
-  return upstream::make_group(arena, text, *parsed, *target.backends);
+  Result<io::HostPort> name = fail(Code::kMalformed, "not a name");
+  if (!parsed && parsed.error().code == Code::kNotFound) name = io::split_host_port(text, 0);
+  if (!name) {
+    exchange.log(LogLevel::kError, 0, "invalid address \"{}\" in upstream", text);
+    return 500;
+  }
+  const auto& resolver = exchange.settings<upstream::ResolverSettings>();
+  if (resolver.resolver == nullptr) {
+    exchange.log(LogLevel::kError, 0, "no resolver defined to resolve {}", name->host);
+    return 502;
+  }
+  auto* named = arena.make<upstream::NamedOrigin>();
+  *named = {text, name->host, name->port, &resolver, target.backends};
+  pass.named = named;
+  return 0;
 }
 
 }  // namespace corehttpd::handlers

@@ -7,6 +7,7 @@
 #include "corehttpd/conf/directive.h"
 #include "corehttpd/expr/program.h"
 #include "corehttpd/http/exchange.h"
+#include "corehttpd/upstream/gateway.h"
 #include "corehttpd/upstream/peers.h"
 
 namespace corehttpd::handlers {
@@ -26,8 +27,10 @@ struct PassTarget {
 const PassTarget* make_target(const conf::Setting& s);
 // For a module's finish(): finds the groups of all targets made so far.
 void resolve_targets(conf::Compiler& compiler);
-// The group to ask for this request, in the configuration or the exchange's arena; nullptr, with a
-// line in the error log, when what the variables yield is neither an address nor a group.
-const upstream::Group* group_of(const PassTarget& target, http::Exchange& exchange);
+// Says in pass whom to ask for this request: a group in the configuration or the exchange's arena,
+// or a name to look up. 0, or the status to fail with when what the variables yield is neither
+// (500), or a name while there is no resolver (502); a line in the error log then says so.
+std::uint16_t find_origin(const PassTarget& target, http::Exchange& exchange,
+                          upstream::GatewayPass& pass);
 
 }  // namespace corehttpd::handlers

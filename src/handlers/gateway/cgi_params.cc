@@ -1,4 +1,4 @@
-#include "handlers/gateway/fastcgi_params.h"
+#include "handlers/gateway/cgi_params.h"
 
 #include <fmt/format.h>
 
