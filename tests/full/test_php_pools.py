@@ -111,3 +111,43 @@ def test_killed_under_load_and_back(site):
         t.join(30)
     assert set(statuses) == {200, 502}
     assert set(statuses[back + 20:]) == {200}  # It resumes by itself, at once.
+
+
+def test_100_ondemand_pools(server, directory):
+    """A pool and a site each, as hosting boxes have them: an idle connection of ours would keep each one's child from ending."""
+    count, idle = 100, 2
+    owner = 'user = www-data\ngroup = www-data\nlisten.owner = www-data\nlisten.group = www-data\n' if os.geteuid() == 0 else ''
+    settings = f'pm = ondemand\npm.process_idle_timeout = {idle}s\npm.max_children = 4\n'
+    pools = ''.join(f'[p{n}]\nlisten = {directory}/p{n}.sock\n{owner}{settings}' for n in range(count))
+    (directory / 'sites.pool').write_text(pools)
+    location = LOCATION.replace('php.sock', 'p%d.sock')
+    sites = ''.join(f'server {{ listen @SOCK@; server_name p{n}.example; root @DIR@/www; location / {{ {location % n} }} }}\n' for n in range(count))
+    s = server('fastcgi_pool_files @DIR@/sites.pool;\n' + sites, workers=2)
+    s.file('who.php', '<?php echo $_SERVER["SERVER_NAME"];')
+    fpm = PhpFpm(s.directory, settings + pools)
+    try:
+        # Its first socket accepts before the last one has been made.
+        wait_until(lambda: 'ready to handle connections' in (s.directory / 'fpm.log').read_text(), 'all pools')
+
+        def ask(wrong, n):
+            for _ in range(3):
+                answer = s.connect('h1').request('/who.php', host=f'p{n}.example')
+                if (answer.status, answer.body) != (200, f'p{n}.example'.encode()):
+                    wrong.append((n, answer.status, answer.body[:80]))
+        wrong = []
+        visiting = [threading.Thread(target=ask, args=(wrong, n)) for n in range(count)]
+        for thread in visiting:
+            thread.start()
+        for thread in visiting:
+            thread.join(60)
+        last = time.monotonic()
+        assert not wrong and not any(thread.is_alive() for thread in visiting)
+        titles = [Path(f'/proc/{pid}/cmdline').read_text().strip('\0 ') for pid in children(fpm)]
+        assert len(set(titles)) >= count  # They were there, else their end proves nothing.
+        further = max(map(titles.count, titles)) - 1  # php-fpm ends one of a pool's children a second.
+        wait_until(lambda: not children(fpm), 'all children to end', idle + 10)
+        assert time.monotonic() - last < idle + 2 + further
+        log = (s.directory / 'fpm.log').read_text()
+        assert not any(word in log for word in ('WARNING', 'ERROR', 'ALERT')), log
+    finally:
+        fpm.stop()
