@@ -168,6 +168,14 @@ def test_what_was_understood(site):
     assert exchange(site, 'HEAD /uri HTTP/1.1\r\nHost: x\r\n\r\n'.replace('HEAD', 'OPTIONS').replace('/uri', '*'))[0][2] == b''
 
 
+def test_a_status_has_three_digits(server):
+    s = server('server { listen @SOCK@; location /a { return 000; } location /b { return 99 "x"; } location /c { return 999 "x"; } }')
+    for path, line in (('/a', b'HTTP/1.1 000 '), ('/b', b'HTTP/1.1 099 '), ('/c', b'HTTP/1.1 999 ')):
+        client = Http1(s.socket_path)
+        client.send(b'GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' % path.encode())
+        assert client.rest().startswith(line)
+
+
 @pytest.mark.parametrize('line,fields', [
     ('/a\x7f HTTP/1.1', ''), ('/a\x01 HTTP/1.1', ''), ('/a HTTP/2.0', ''), ('/a HTTP/x', ''), ('/a  HTTP/1.1', ''), ('/%zz HTTP/1.1', ''), ('/%00 HTTP/1.1', ''),
     ('/' + 'a' * 9000 + ' HTTP/1.1', ''), ('/a HTTP/1.1', 'X: \x01\r\n'), ('/a HTTP/1.1', 'X Y: z\r\n'), ('/a HTTP/1.1', 'X: ' + 'y' * 9000 + '\r\n'),

@@ -36,7 +36,8 @@ char* put_number(char* to, std::uint64_t value) {
 char* put_status_line(char* to, std::uint16_t status, std::string_view reason) {
   if (status == 200 && reason.empty()) return put(to, "HTTP/1.1 200 OK\r\n");
   to = put(to, "HTTP/1.1 ");
-  to = put_number(to, status);
+  // Three digits (RFC 9112 §4), whatever "return" was given.
+  for (const unsigned place : {100U, 10U, 1U}) *to++ = static_cast<char>('0' + status / place % 10);
   *to++ = ' ';
   if (reason.empty() || !http::is_field_value(reason)) reason = http::reason_phrase(status);
   to = put(to, reason);

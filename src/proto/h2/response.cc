@@ -49,8 +49,9 @@ std::string_view status_text(Arena& arena, std::uint16_t status) {
     default:
       break;
   }
-  const fmt::format_int text(status);
-  return arena.copy({text.data(), text.size()});
+  char text[8];
+  const auto end = fmt::format_to_n(text, sizeof text, "{:03}", status);
+  return arena.copy({text, end.size});
 }
 
 // Framing and the connection are the protocol's own business (RFC 9113 §8.2.2), whoever has a field
