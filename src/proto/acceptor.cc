@@ -118,11 +118,23 @@ void Acceptor::on_accepted(int result) {
     if (std::exchange(out_of_descriptors_, false))
       log(nullptr, LogLevel::kNotice, "accepting on {} again", endpoint_.text);
     serve(result);
+  } else if (result == -ECANCELED && owner_.stopping_) {
+    serve_last();
   } else {
     on_error(-result);
   }
   if (owner_.stopping_) return owner_.announce_stopped();
   if (!timer_.scheduled()) start();
+}
+
+// The kernel wakes one of those who wait on a shared listener. If that was us, just before we
+// stopped waiting, nobody else knows of the connection until the next one comes.
+void Acceptor::serve_last() {
+  socklen_t length = sizeof peer_;
+  peer_ = {};
+  const int fd = accept4(listener_, reinterpret_cast<sockaddr*>(&peer_), &length,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd >= 0) serve(fd);
 }
 
 void Acceptor::on_error(int errno_value) {

@@ -30,6 +30,7 @@ class Acceptor {
   void on_accepted(int result);
   void on_error(int errno_value);
   void serve(int fd);
+  void serve_last();
   bool has_room();
   void pause(Milliseconds time);
 
