@@ -25,9 +25,10 @@ test::Compiled compile(std::string_view location) {
   static const http::StepFactory kFactories[] = {fastcgi_step()};
   static const std::span<const expr::Variable> kTables[] = {
       expr::core_variables(), upstream::upstream_variables(), fastcgi_variables()};
-  const conf::Module* modules[] = {&http::core_module(),        &expr::expr_module(),
-                                   &route::route_module(),      &upstream::upstream_module(),
-                                   &handlers::fastcgi_module(), &conf::later_module()};
+  const conf::Module* modules[] = {&http::core_module(),         &expr::expr_module(),
+                                   &route::route_module(),       &upstream::upstream_module(),
+                                   &upstream::resolver_module(), &handlers::fastcgi_module(),
+                                   &conf::later_module()};
   const std::string text =
       "http { upstream php { server unix:/run/php.sock; }\n"
       "fastcgi_param FROM http; fastcgi_param OTHER x;\n"
