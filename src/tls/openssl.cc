@@ -19,6 +19,10 @@ std::string take_error(const char* fallback) {
   return out;
 }
 
+void expect_no_errors() {
+  if (ERR_peek_error() != 0) ERR_clear_error();
+}
+
 int peek_reason() { return ERR_GET_REASON(ERR_peek_error()); }
 
 }  // namespace corehttpd::tls

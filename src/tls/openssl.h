@@ -38,5 +38,8 @@ using ChainPtr = std::unique_ptr<STACK_OF(X509), FreeChain>;
 std::string take_error(const char* fallback = "unknown error");
 // Of the same error: its reason (ERR_GET_REASON), 0 when there is none. Leaves the queue.
 int peek_reason();
+// For SSL_get_error(), which takes any error of the queue for the call's own. Who meets an error
+// empties the queue, so mostly there is none, and looking costs a fraction of clearing.
+void expect_no_errors();
 
 }  // namespace corehttpd::tls

@@ -106,7 +106,7 @@ std::size_t Stream::take_input(std::byte* into, std::size_t length) {
     std::memcpy(into, held_.data() + held_used_, count);
     held_used_ += count;
     if (held_used_ == held_.size()) {
-      held_ = {};
+      std::vector<std::byte>().swap(held_);
       held_used_ = 0;
     }
     return count;
@@ -125,8 +125,10 @@ void Stream::decrypt() {
     // One that demands new keys again and again, and reads nothing of what that leads to.
     if (output_.bytes() > kOutputMax) return fail_input("SSL_read()");
     if (early_ != Early::kNone && !read_early(plain)) return;
+    // The library finds out at some length that there is nothing.
+    if (held_.empty() && input_.empty() && SSL_has_pending(ssl_) == 0) return;
     std::size_t count = 0;
-    ERR_clear_error();
+    expect_no_errors();
     const int result = SSL_read_ex(ssl_, plain.data(), plain.size(), &count);
     if (result == 1) {
       deliver(*user_, std::span(plain).first(count));
@@ -190,7 +192,10 @@ void Stream::receive_stop(io::ReceiveState& state) {
   loop_.receive_stop(receive_);
 }
 
-void Stream::receive_idle(io::ReceiveState&) { loop_.receive_idle(receive_); }
+void Stream::receive_idle(io::ReceiveState&) {
+  output_.release_storage();
+  loop_.receive_idle(receive_);
+}
 
 // The loop has let go of the descriptor.
 void Stream::on_stopped() {

@@ -216,7 +216,7 @@ void Stream::on_offload_done() {
   put_output(task_->output.data(), task_->output.size());
   task_->output.clear();
   held_.insert(held_.end(), later_.begin(), later_.end());
-  later_ = {};
+  std::vector<std::byte>().swap(later_);
   if (closing_) return tell_idle();
   const bool waits = task_->step.result != 1 && task_->step.error == SSL_ERROR_WANT_READ;
   if (waits && ended_) return fail_handshake("peer closed connection in SSL handshake", true);

@@ -48,10 +48,13 @@ void Stream::Output::consume(std::size_t count) {
   blocks_.erase(blocks_.begin(), blocks_.begin() + static_cast<std::ptrdiff_t>(whole));
 }
 
-// Connections that are idle own no memory for it.
 void Stream::Output::clear() {
-  blocks_ = {};
+  blocks_.clear();
   first_ = end_ = bytes_ = 0;
+}
+
+void Stream::Output::release_storage() {
+  if (blocks_.empty()) std::vector<BlockRef>().swap(blocks_);
 }
 
 bool Stream::put_output(const std::byte* from, std::size_t length) {
@@ -126,7 +129,7 @@ bool Stream::write_record(const std::byte* bytes, std::size_t length) {
   if (now - last_record_ms_ >= s.dynamic_timeout) small_records_ = 0;
   last_record_ms_ = now;
   if (small_records_ < 2 * s.dynamic_threshold) ++small_records_;
-  ERR_clear_error();
+  expect_no_errors();
   while (length != 0) {
     std::size_t written = 0;
     const int result = early_ == Early::kNone ? SSL_write_ex(ssl_, bytes, length, &written)

@@ -211,6 +211,8 @@ class Stream final : private io::Layer, private io::Receiver {
     bool empty() const { return bytes_ == 0; }
     std::size_t bytes() const { return bytes_; }
     void clear();
+    // The list's own memory, which empty output keeps for the next.
+    void release_storage();
 
    private:
     std::vector<BlockRef> blocks_;
