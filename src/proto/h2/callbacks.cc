@@ -162,6 +162,7 @@ nghttp2_session* make_session(Connection& connection, const http::CoreSettings& 
     nghttp2_session_del(session);
     return nullptr;
   }
+  memory.seal();
   return session;
 }
 

@@ -129,7 +129,7 @@ void Connection::feed(std::span<const std::byte> data) {
 bool Connection::pass_on(std::span<const std::byte> data) {
   if (data.empty()) return true;
   const ssize_t used = nghttp2_session_mem_recv(
-      session_, reinterpret_cast<const std::uint8_t*>(data.data()), data.size());
+      session(), reinterpret_cast<const std::uint8_t*>(data.data()), data.size());
   if (used < 0) fail(static_cast<int>(used));
   return used >= 0;
 }
@@ -151,9 +151,9 @@ int Connection::violate(std::uint32_t error_code, const char* what, std::int32_t
 
 // Whether the stream has been and is no more. A client that has not seen our reset yet is right to
 // go on with it; the library ignores that. Nobody else is (RFC 9113 §5.1).
-bool Connection::is_late(std::int32_t stream_id) const {
+bool Connection::is_late(std::int32_t stream_id) {
   return (stream_id & 1) != 0 && stream_id <= last_stream_id_ &&
-         nghttp2_session_get_stream_user_data(session_, stream_id) == nullptr;
+         nghttp2_session_get_stream_user_data(session(), stream_id) == nullptr;
 }
 
 // Looks at a frame before the library does, and charges what is answered, looked at or carries
@@ -165,7 +165,7 @@ int Connection::judge(const FrameScanner::Frame& frame) {
   std::uint32_t tokens = 1;
   switch (frame.type) {
     case NGHTTP2_DATA:
-      if (is_late(frame.stream_id) && nghttp2_session_want_read(session_) != 0) {
+      if (is_late(frame.stream_id) && nghttp2_session_want_read(session()) != 0) {
         late_bytes_ += frame.length;
         if (now_ms() >= late_until_ms_ || late_bytes_ > kLateBytesMax) {
           return violate(NGHTTP2_STREAM_CLOSED, "DATA frame for a closed stream", frame.stream_id);
@@ -215,20 +215,20 @@ int Connection::on_begin_headers(const nghttp2_frame& frame) {
   need_tick(headers_since_ms_ + settings_.client_header_timeout);
   const std::int32_t id = frame.hd.stream_id;
   if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) {
-    header_stream_ = static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_, id));
+    header_stream_ = static_cast<Stream*>(nghttp2_session_get_stream_user_data(session(), id));
     return 0;
   }
   last_stream_id_ = id;
   header_stream_ = nullptr;
   if (open_streams_ >= h2_settings_.max_concurrent_streams) {
     // Its fields are decoded, as those of the next request may refer to them.
-    nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
+    nghttp2_submit_rst_stream(session(), NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
     forgive_late();
     return abuse(resets_, 1) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
   }
   Stream* stream = Stream::make(*this, id);
   streams_.push_back(*stream);
-  nghttp2_session_set_stream_user_data(session_, id, stream);
+  nghttp2_session_set_stream_user_data(session(), id, stream);
   header_stream_ = stream;
   ++open_streams_;
   ++alive_streams_;
@@ -244,7 +244,7 @@ int Connection::on_huge_list() {
 int Connection::on_frame(const nghttp2_frame& frame) {
   preface_seen_ = true;  // The library accepts nothing but SETTINGS as the first frame.
   auto* stream =
-      static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_, frame.hd.stream_id));
+      static_cast<Stream*>(nghttp2_session_get_stream_user_data(session(), frame.hd.stream_id));
   const bool end = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
   switch (frame.hd.type) {
     case NGHTTP2_HEADERS:
@@ -329,8 +329,8 @@ void Connection::on_turn() {
   pump();
   retire_streams();
   set_active(!idle());
-  const bool done = session_ == nullptr || (nghttp2_session_want_read(session_) == 0 &&
-                                            nghttp2_session_want_write(session_) == 0);
+  const bool done = session_ == nullptr || (nghttp2_session_want_read(session()) == 0 &&
+                                            nghttp2_session_want_write(session()) == 0);
   if (done && state_ < State::kLingering && output_.empty() && !send_.pending()) linger();
 }
 
@@ -348,15 +348,15 @@ void Connection::close_now() {
 void Connection::begin_drain() {
   state_ = State::kDraining;
   if (session_ == nullptr) return;
-  nghttp2_submit_shutdown_notice(session_);
+  nghttp2_submit_shutdown_notice(session());
   final_goaway_ms_ = now_ms() + kDrainNoticeMs;
   need_tick(final_goaway_ms_);
 }
 
 void Connection::finish_drain() {
   state_ = State::kEnding;
-  nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
-                        nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
+  nghttp2_submit_goaway(session(), NGHTTP2_FLAG_NONE,
+                        nghttp2_session_get_last_proc_stream_id(session()), NGHTTP2_NO_ERROR,
                         nullptr, 0);
   post();
 }
@@ -389,7 +389,7 @@ void Connection::fail(int library_error) {
 void Connection::give_up(std::uint32_t error_code) {
   lose_streams(Error{Code::kReset, Party::kClient, static_cast<std::int32_t>(error_code),
                      "HTTP/2 connection error"});
-  nghttp2_session_del(session_);
+  nghttp2_session_del(session());
   session_ = nullptr;
   state_ = State::kEnding;
   std::uint8_t frame[kFrameHeaderBytes + 8] = {0, 0, 8, NGHTTP2_GOAWAY};
@@ -418,7 +418,7 @@ void Connection::shut(const Error& error) {
   state_ = State::kClosed;
   lost_ = error;
   lose_streams(error);
-  if (session_ != nullptr) nghttp2_session_del(session_);
+  if (session_ != nullptr) nghttp2_session_del(session());
   session_ = nullptr;
   services_.loop.cancel(tick_);
   if (receive_.armed()) receive_stop();

@@ -52,7 +52,11 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   void close_now() override;
 
   // --- For streams.
-  nghttp2_session* session() { return session_; }
+  // Awake: its memory may have been at rest.
+  nghttp2_session* session() {
+    memory_.wake();
+    return session_;
+  }
   http::Services& services() { return services_; }
   const http::ConnectionInfo& info() const { return info_; }
   const http::CoreSettings& settings() const { return settings_; }
@@ -65,8 +69,8 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
     post();
   }
   // Payload of the DATA frame being made.
-  std::span<Segment> frame_segments() { return frame_segments_; }
-  void set_frame_segments(std::size_t count) { frame_segment_count_ = count; }
+  std::span<Segment> frame_segments() { return frame_.segments; }
+  void set_frame_segments(std::size_t count);
   // The tick must come no later than at this time.
   void need_tick(Milliseconds at_ms);
   void on_stream_destroyed();
@@ -90,7 +94,7 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   int on_data_frame(const std::uint8_t* header, std::size_t length);
   void on_stream_closed(Stream& stream, std::uint32_t error_code);
   // Ignored bytes count as used, else the connection's window would run dry.
-  void consume(std::size_t bytes) { nghttp2_session_consume_connection(session_, bytes); }
+  void consume(std::size_t bytes) { nghttp2_session_consume_connection(session(), bytes); }
 
  private:
   enum class State : std::uint8_t {
@@ -167,7 +171,7 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
 
   bool abuse(Budget& budget, std::uint32_t tokens);
   int violate(std::uint32_t error_code, const char* what, std::int32_t stream_id);
-  bool is_late(std::int32_t stream_id) const;
+  bool is_late(std::int32_t stream_id);
   void forgive_late() {
     late_until_ms_ = now_ms() + kLateFramesMs;
     late_bytes_ = 0;
@@ -190,8 +194,12 @@ class Connection final : public proto::LiveConnection, public LogContext, privat
   List<Stream, StreamTag> streams_;    // Open ones.
   List<Stream, StreamTag> finishing_;  // Closed; their last bytes are in the output.
   List<Stream, PendingTag> pending_;
-  std::array<Segment, kFrameSegmentsMax> frame_segments_;
-  std::size_t frame_segment_count_ = 0;
+  // One frame is made at a time, in one call of the library's, so one serves all connections.
+  struct Frame {
+    std::array<Segment, kFrameSegmentsMax> segments;
+    std::size_t count = 0;
+  };
+  static Frame frame_;
   Stream* header_stream_ = nullptr;
   std::uint32_t open_streams_ = 0;
   std::uint32_t alive_streams_ = 0;  // Not yet destroyed.

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "corehttpd/base/check.h"
+
 namespace corehttpd::h2 {
 namespace {
 
@@ -30,8 +32,11 @@ constexpr std::size_t kPage = 4096;
 struct Header {
   std::size_t kind;
 };
+constexpr std::size_t kAlignment = alignof(std::max_align_t);
 constexpr std::size_t kFromC = 1'000;
 constexpr std::size_t kPaged = 2'000;
+// And its size.
+constexpr std::size_t kLasting = 1'000'000;
 
 // Pieces by size, in steps of 16 bytes, those that are not used in lists. A worker is one process
 // with one thread, so one set serves all its connections.
@@ -116,6 +121,9 @@ Runs frame_buffers(5 * kPage);
 // front, so that it may be all zeroes.
 constexpr std::size_t kTableBytes = kPage;
 Runs tables(kPage);
+// The session and the tables of its two HPACK contexts: 5,000 bytes.
+constexpr std::size_t kLastingBytes = 2 * kPage;
+Runs lasting_runs(kLastingBytes);
 
 bool all_zero(const void* page) {
   const auto* words = static_cast<const std::uint64_t*>(page);
@@ -137,6 +145,8 @@ struct MemoryCallbacks {
                memory.frame_buffer_ == nullptr) {
       memory.frame_buffer_ = frame_buffers.take();
       if (memory.frame_buffer_ != nullptr) header = new (memory.frame_buffer_) Header{kPaged};
+    } else if (void* lasting = memory.take_lasting(size); lasting != nullptr) {
+      header = new (lasting) Header{kLasting + size};
     } else if (void* plain = std::malloc(size + sizeof(Header)); plain != nullptr) {
       header = new (plain) Header{kFromC};
     }
@@ -155,6 +165,8 @@ struct MemoryCallbacks {
       frame_buffers.give_back(std::exchange(memory.frame_buffer_, nullptr));
     } else if (header->kind == kFromC) {
       std::free(header);
+    } else if (header->kind >= kLasting) {
+      --memory.lasting_pieces_;  // Its place is not used again.
     } else {
       pieces.give_back(header);
     }
@@ -179,6 +191,7 @@ struct MemoryCallbacks {
     auto* header = static_cast<Header*>(piece) - 1;
     if (header == memory.frame_buffer_) return kFrameBufferMax;
     if (header->kind == kFromC) return malloc_usable_size(header) - sizeof(Header);
+    if (header->kind >= kLasting) return header->kind - kLasting;
     return header->kind * Pieces::kStep;
   }
 };
@@ -190,9 +203,62 @@ Memory::Memory()
                .calloc = MemoryCallbacks::allocate_zeroed,
                .realloc = MemoryCallbacks::resize} {}
 
+Memory::~Memory() {
+  CORE_DCHECK(lasting_pieces_ == 0);
+  std::free(packed_);
+  if (lasting_ != nullptr) lasting_runs.give_back(lasting_);
+}
+
 void Memory::rest() {
   if (table_ != nullptr && all_zero(table_)) tables.discard(table_);
   if (frame_buffer_ != nullptr) frame_buffers.discard(frame_buffer_);
+  if (lasting_ != nullptr && packed_ == nullptr) pack();
+}
+
+// nullptr: there is no room, or the piece is not for the session's life.
+void* Memory::take_lasting(std::size_t size) {
+  const std::size_t whole = (size + sizeof(Header) + kAlignment - 1) / kAlignment * kAlignment;
+  if (sealed_ || whole > kLastingBytes - lasting_bytes_) return nullptr;
+  if (lasting_ == nullptr) {
+    // So that what the library gets is aligned behind our word.
+    lasting_bytes_ = kAlignment - sizeof(Header);
+    lasting_ = static_cast<std::byte*>(lasting_runs.take());
+    if (lasting_ == nullptr) return nullptr;
+  }
+  ++lasting_pieces_;
+  void* piece = lasting_ + lasting_bytes_;
+  lasting_bytes_ += static_cast<std::uint32_t>(whole);
+  return piece;
+}
+
+// A bit for each word says whether it is kept; those that are follow.
+void Memory::pack() {
+  const std::size_t count = lasting_bytes_ / sizeof(std::uint64_t);
+  const std::size_t maps = (count + 63) / 64;
+  std::array<std::uint64_t, kLastingBytes / sizeof(std::uint64_t) * 65 / 64> packed{};
+  std::size_t used = maps;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, lasting_ + i * sizeof(word), sizeof(word));
+    if (word == 0) continue;
+    packed[i / 64] |= std::uint64_t{1} << (i % 64);
+    packed[used++] = word;
+  }
+  packed_ = static_cast<std::uint64_t*>(std::malloc(used * sizeof(std::uint64_t)));
+  if (packed_ == nullptr) return;
+  std::copy_n(packed.begin(), used, packed_);
+  lasting_runs.discard(lasting_);
+}
+
+void Memory::unpack() {
+  const std::size_t count = lasting_bytes_ / sizeof(std::uint64_t);
+  const std::uint64_t* next = packed_ + (count + 63) / 64;
+  for (std::size_t i = 0; i < count; ++i) {
+    if ((packed_[i / 64] >> (i % 64) & 1) == 0) continue;
+    std::memcpy(lasting_ + i * sizeof(*next), next, sizeof(*next));
+    ++next;
+  }
+  std::free(std::exchange(packed_, nullptr));
 }
 
 }  // namespace corehttpd::h2

@@ -9,6 +9,8 @@
 
 namespace corehttpd::h2 {
 
+Connection::Frame Connection::frame_;
+
 void Connection::pump() {
   // Framing waits for the send under way: what leaves next is then chosen by what has become urgent
   // meanwhile.
@@ -29,7 +31,7 @@ bool Connection::output_full() const {
 // memory.
 bool Connection::announce() {
   const std::uint8_t* bytes = nullptr;
-  const ssize_t count = nghttp2_session_mem_send(session_, &bytes);
+  const ssize_t count = nghttp2_session_mem_send(session(), &bytes);
   std::array<std::uint8_t, 64> frame;
   constexpr std::size_t kValueAt = kFrameHeaderBytes + 2;
   if (count < 0 || static_cast<std::size_t>(count) > frame.size()) return false;
@@ -46,7 +48,7 @@ bool Connection::announce() {
 int Connection::fill_output() {
   while (!output_full()) {
     const std::uint8_t* bytes = nullptr;
-    const ssize_t count = nghttp2_session_mem_send(session_, &bytes);
+    const ssize_t count = nghttp2_session_mem_send(session(), &bytes);
     if (count < 0) return static_cast<int>(count);
     // Nothing to frame; or DATA frames have filled the output, which the loop's condition sees.
     if (count == 0 && !output_full()) break;
@@ -58,16 +60,20 @@ int Connection::fill_output() {
   return 0;
 }
 
-// A DATA frame whose payload pull() has put into frame_segments_.
+void Connection::set_frame_segments(std::size_t count) {
+  for (std::size_t i = count; i < frame_.count; ++i) frame_.segments[i] = Segment();
+  frame_.count = count;
+}
+
+// A DATA frame whose payload pull() has put into frame_.
 int Connection::on_data_frame(const std::uint8_t* header, std::size_t length) {
   bool ok = output_.append_copy({reinterpret_cast<const std::byte*>(header), kFrameHeaderBytes});
   std::size_t bytes = 0;
-  for (std::size_t i = 0; i < frame_segment_count_; ++i) {
-    bytes += frame_segments_[i].length();
-    ok = ok && output_.append(std::move(frame_segments_[i]));
-    frame_segments_[i] = Segment();
+  for (std::size_t i = 0; i < frame_.count; ++i) {
+    bytes += frame_.segments[i].length();
+    ok = ok && output_.append(std::move(frame_.segments[i]));
   }
-  frame_segment_count_ = 0;
+  set_frame_segments(0);
   // A frame that says one length and carries another would make the peer read payload as frames.
   if (!ok || bytes != length) return NGHTTP2_ERR_CALLBACK_FAILURE;
   return output_full() ? NGHTTP2_ERR_PAUSE : 0;
@@ -75,7 +81,7 @@ int Connection::on_data_frame(const std::uint8_t* header, std::size_t length) {
 
 int Connection::on_frame_sent(const nghttp2_frame& frame) {
   auto* stream =
-      static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_, frame.hd.stream_id));
+      static_cast<Stream*>(nghttp2_session_get_stream_user_data(session(), frame.hd.stream_id));
   switch (frame.hd.type) {
     case NGHTTP2_DATA:
       control_.give_back(4);  // Honest readers answer DATA with WINDOW_UPDATE.

@@ -70,7 +70,7 @@ bool Connection::check_connection() {
     log_in(settings_.error_log, LogLevel::kInfo, *this, 0, "client timed out");
     headers_since_ms_ = -1;
     if (header_stream_ != nullptr) {
-      nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, header_stream_->id(),
+      nghttp2_submit_rst_stream(session(), NGHTTP2_FLAG_NONE, header_stream_->id(),
                                 NGHTTP2_PROTOCOL_ERROR);
       post();
     }
@@ -83,7 +83,7 @@ bool Connection::check_connection() {
     poll_only_ = true;
     receive_idle();
     output_.release_storage();
-    if (nghttp2_session_want_write(session_) == 0) memory_.rest();
+    if (nghttp2_session_want_write(session()) == 0) memory_.rest();
   }
   return true;
 }

@@ -55,6 +55,37 @@ TEST(H2Memory, RestGivesBackWhatNobodyReads) {
   library.free(table, library.mem_user_data);
 }
 
+TEST(H2Memory, WhatLastsIsPackedWhileItRests) {
+  Memory memory;
+  const nghttp2_mem& library = *memory.library();
+  auto* session = static_cast<char*>(library.calloc(1, 2920, library.mem_user_data));
+  auto* table = static_cast<char*>(library.malloc(1024, library.mem_user_data));
+  memory.seal();
+  auto* later = static_cast<char*>(library.malloc(1024, library.mem_user_data));
+  std::fill_n(table, 1024, 't');
+  std::fill_n(later, 1024, 'l');
+  session[0] = 'a';
+  session[1777] = 'b';
+  session[2919] = 'c';
+  memory.rest();
+  EXPECT_EQ(session[1777], 0);  // The page has been given back.
+  EXPECT_EQ(std::count(later, later + 1024, 'l'), 1024);
+  memory.wake();
+  EXPECT_EQ(session[0], 'a');
+  EXPECT_EQ(session[1777], 'b');
+  EXPECT_EQ(session[2919], 'c');
+  EXPECT_EQ(std::count(session, session + 2920, 0), 2920 - 3);
+  EXPECT_EQ(std::count(table, table + 1024, 't'), 1024);
+  memory.wake();  // Nothing more.
+  table[5] = 'u';
+  memory.rest();
+  memory.wake();
+  EXPECT_EQ(table[5], 'u');
+  table = static_cast<char*>(library.realloc(table, 3000, library.mem_user_data));
+  EXPECT_EQ(std::count(table, table + 1024, 't'), 1023);
+  for (char* piece : {session, table, later}) library.free(piece, library.mem_user_data);
+}
+
 TEST(H2Memory, PiecesOfAllSizesKeepTheirContent) {
   Memory memory;
   const nghttp2_mem& library = *memory.library();
