@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import CLEAR, OVER_TLS, Server
+from harness import CLEAR, DEFAULT, OVER_TLS, Server
 
 CRASH_MARKS = ('broken invariant', 'exited on signal', 'AddressSanitizer', 'runtime error:', 'LeakSanitizer')
 
@@ -22,7 +22,8 @@ def directory():
 @pytest.fixture
 def server(directory, request):
     running = []
-    over_tls = hasattr(request.node, 'callspec') and request.node.callspec.params.get('protocol') in OVER_TLS
+    chosen = request.node.callspec.params if hasattr(request.node, 'callspec') else {}
+    over_tls = chosen.get('protocol', DEFAULT) in OVER_TLS
 
     def make(http, **more):
         sub = directory if not running else directory / str(len(running))

@@ -343,6 +343,8 @@ CLEAR = {'h1': Http1, 'h2': Http2}
 SECURE = {'h1': Https1, 'h2': Https2}
 # As parameters of tests, and what is spoken then.
 OVER_TLS = {'https': 'h1', 'h2s': 'h2'}
+# Of tests that do not care.
+DEFAULT = os.environ.get('E2E_PROTOCOL', 'h1')
 
 
 class Successor:
@@ -455,12 +457,13 @@ http {{
     def stderr_text(self):
         return (self.directory / 'stderr.txt').read_text(errors='replace')
 
-    def connect(self, protocol='h1', address=None):
+    def connect(self, protocol=None, address=None):
+        protocol = protocol or OVER_TLS.get(DEFAULT, DEFAULT)
         if address is None and self.tls:
             return SECURE[protocol](self.tls_path)
         return CLEAR[protocol](address or self.socket_path)
 
-    def get(self, path='/', protocol='h1', **more):
+    def get(self, path='/', protocol=None, **more):
         client = self.connect(protocol)
         try:
             return client.request(path, **more)

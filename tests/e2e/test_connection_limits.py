@@ -69,7 +69,7 @@ def test_keepalive_time(make):
     ('keepalive_disable safari msie6;', 'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) Chrome/99.0 Safari/537', 'GET', False)])
 def test_keepalive_disable(make, directive, agent, method, closes):
     s = make(directive)
-    assert s.get('/uri', method=method, headers=[('User-Agent', agent)]).closed == closes
+    assert s.get('/uri', 'h1', method=method, headers=[('User-Agent', agent)]).closed == closes
 
 
 def test_max_headers(make, protocol):
@@ -171,7 +171,7 @@ def test_lingering_ends(make):
 
 def test_unchunked_answers_end_with_the_connection(make):
     s = make('chunked_transfer_encoding off; gzip on; gzip_min_length 1; gzip_types *;')
-    response = s.get('/large.bin', headers=[('Accept-Encoding', 'gzip')])
+    response = s.get('/large.bin', 'h1', headers=[('Accept-Encoding', 'gzip')])
     assert response['transfer-encoding'] is None and response['content-length'] is None and response.closed
     assert response['content-encoding'] == 'gzip'
 

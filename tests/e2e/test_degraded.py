@@ -69,7 +69,7 @@ def test_every_site_degraded_still_starts(server):
 
 
 def test_json(server):
-    s = server(SITES, start=False)
+    s = server(SITES, start=False, tls=False)
     made = document(s)
     assert made['result'] == 'degraded' and made['exit_code'] == 2 and made['file'] == str(s.directory / 'corehttpd.conf') and made['sites'] == 2
     [fault] = made['degraded']
@@ -141,7 +141,7 @@ def test_certificate_file_that_is_none(server, name, what):
 
 def test_certificates_that_are_not_there_at_all(server):
     """A mistake of the file, not of the machine: refused."""
-    s = server('server { listen @SOCK@; listen unix:@DIR@/tls.sock ssl; }', start=False)
+    s = server('server { listen @SOCK@; listen unix:@DIR@/tls.sock ssl; }', start=False, tls=False)
     code, said = s.test()
     assert code == 1 and 'no "ssl_certificate" is defined for the "listen ... ssl" directive' in said
     s.write_config('server { listen @SOCK@; listen unix:@DIR@/tls.sock ssl; ssl_certificate x; }')
@@ -157,7 +157,7 @@ def test_certificates_that_are_not_there_at_all(server):
 
 
 def test_reload_that_would_degrade_a_healthy_site_is_refused(server):
-    s = server(TLS, start=False)
+    s = server(TLS, start=False, tls=False)
     certificate(s.directory)
     s.start()
     workers = s.workers_pids()

@@ -145,12 +145,12 @@ def test_keepalive_requests_and_off(server):
     client = Http1(s.socket_path)
     assert not client.request('/uri').closed
     assert client.request('/uri').closed and client.closed()
-    assert server(ECHO % 'keepalive_requests 0;').get('/uri').closed
+    assert server(ECHO % 'keepalive_requests 0;').get('/uri', 'h1').closed
     s = server(ECHO % 'keepalive_timeout 0;')
     client = Http1(s.socket_path)
     assert client.request('/uri').closed and client.closed()
     s = server(ECHO % 'keepalive_timeout 60 30;')
-    assert s.get('/uri')['keep-alive'] == 'timeout=30'
+    assert s.get('/uri', 'h1')['keep-alive'] == 'timeout=30'
 
 
 def test_pipelining_in_order(server):

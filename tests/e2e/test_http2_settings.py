@@ -106,7 +106,7 @@ def test_what_a_request_says_of_itself(server):
     s = make(server, tls=True)
     for client, name in ((Http2(s.socket_path), b'h2c'), (s.connect('h2'), b'h2')):
         assert client.request('/text').body == name + b' HTTP/2.0'
-    assert s.get('/text').body == b' HTTP/1.1'
+    assert s.get('/text', 'h1').body == b' HTTP/1.1'
     s.wait_log('"GET /text HTTP/2.0" 200 12 ', 'access.log')
 
 

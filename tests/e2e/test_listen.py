@@ -78,7 +78,7 @@ def test_bad_options(server):
 
 
 def test_unix_socket_is_open_to_all_and_removed_at_the_end(server):
-    s = server(f'server {{ listen @SOCK@; {SITE} }}')
+    s = server(f'server {{ listen @SOCK@; {SITE} }}', tls=False)
     assert stat.S_IMODE(s.socket_path.stat().st_mode) == 0o666
     assert s.get('/').body == f'unix:{s.socket_path}|unix:'.encode()
     s.stop()

@@ -76,7 +76,7 @@ def test_each_byte_is_escaped_or_not_wherever_it_stands(server):
     possible = bytes(b for b in range(256) if b == 9 or b >= 32 and b != 127)
     values = [bytes([b]).join([b'x' * place, b'y' * (8 - place)]) for place in range(8) for b in possible]
     values = [b'<' + b'"'.join(values[i:i + 40]) + b'>' for i in range(0, len(values), 40)]
-    client = s.connect()
+    client = s.connect('h1')
     for value in values:
         client.request('/', headers=[('User-Agent', value.decode('latin-1')), ('Referer', 'a'), ('Referer', 'b')])
     plain = lambda b: 0x20 <= b < 0x7f and b not in b'"\\'

@@ -107,7 +107,7 @@ def test_clients_that_must_not_get_them(server):
     variants(s, '', '.gz', '.br', '.zst')
 
     def get(path, fields=(), version='1.1'):
-        client = s.connect()
+        client = s.connect('h1')
         client.send(''.join([f'GET {path} HTTP/{version}\r\nHost: x\r\nConnection: close\r\nAccept-Encoding: gzip, br\r\n', *fields, '\r\n']).encode())
         r = client.read_response()
         client.close()

@@ -59,7 +59,7 @@ def test_trailers_where_there_is_room(server, protocol):
 
 def test_trace_ends_the_connection(server):
     s = server(SITE % '')
-    client = s.connect()
+    client = s.connect('h1')
     client.send(b'TRACE / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n')
     r = client.read_response()
     assert (r.status, r['connection']) == (405, 'close') and client.closed()

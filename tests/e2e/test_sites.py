@@ -32,7 +32,7 @@ def test_two_thousand_sites(server, protocol):
 
 def test_their_logs_are_apart(server):
     """Each line is in the file of its site, though many share one."""
-    s = server('', start=False)
+    s = server('', start=False, tls=False)
     sites.write(s.directory, 6, logs=3)
     text = (s.directory / 'main.conf').read_text().replace('worker_processes 2', 'worker_processes 1')
     (s.directory / 'corehttpd.conf').write_text(text)

@@ -105,7 +105,7 @@ def test_more_requests_than_threads(stalled, protocol):
 def test_client_leaves_while_it_hangs(stalled):
     s, fs = stalled()
     fs.hold(stalling_fs.LOOKUP)
-    clients = [s.connect() for _ in range(20)]
+    clients = [s.connect('h1') for _ in range(20)]
     for client in clients:
         client.send(b'GET /slow/a.txt HTTP/1.1\r\nHost: x\r\n\r\n')
     wait_until(fs.waiting, 'a request to hang in the file system')
@@ -119,7 +119,7 @@ def test_client_leaves_while_it_hangs(stalled):
 def test_stop_while_it_hangs(stalled):
     s, fs = stalled()
     fs.hold(stalling_fs.LOOKUP)
-    client = s.connect()
+    client = s.connect('h1')
     client.send(b'GET /slow/a.txt HTTP/1.1\r\nHost: x\r\n\r\n')
     wait_until(fs.waiting, 'a request to hang in the file system')
     s.process.send_signal(signal.SIGTERM)

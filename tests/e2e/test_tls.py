@@ -88,7 +88,7 @@ def test_site_by_name(server, ca):
 def test_servers_beside_one_with_ssl(server, ca):
     """TLS holds for the address: who has a certificate shows it, who has none is served with the default server's."""
     own = 'server { listen unix:@DIR@/t.sock; server_name b.test; ssl_certificate @CA@/b.pem; ssl_certificate_key @CA@/b.key; return 200 "own $scheme"; }'
-    s = server(config(A + own + 'server { listen unix:@DIR@/t.sock; server_name c.test; return 200 "none $scheme"; }', ca))
+    s = server(config(A + own + 'server { listen unix:@DIR@/t.sock; server_name c.test; return 200 "none $scheme"; }', ca), tls=False)
     anyone = tls_context('http/1.1')
     anyone.check_hostname = False
     for name, shown, body in (('b.test', 'b.test', b'own https'), ('c.test', 'a.test', b'none https')):

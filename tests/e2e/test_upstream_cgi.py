@@ -5,6 +5,8 @@ import threading
 
 import pytest
 
+from harness import DEFAULT
+
 
 class Origin:
     """Answers every request with what answer(params, body) says, then closes."""
@@ -81,8 +83,10 @@ def test_cgi_origins(server, directory, name, read_head):
     r = s.get('/status', headers=fields, method='POST', body=b'body', chunked=True)
     assert (r.status, r.body) == (403, b'POST v body')
     assert s.get('/length', headers=fields).body == b'abc'
-    with pytest.raises(EOFError):
-        s.get('/short', headers=fields)
+    try:
+        assert s.get('/short', headers=fields).reset is not None
+    except EOFError:
+        assert DEFAULT in ('h1', 'https')
     assert s.get('/bad', headers=fields).status == 502
     s.wait_log(rf'upstream prematurely closed connection while reading response header from upstream.*upstream: "{name}://unix:')
     origin.close()

@@ -98,7 +98,7 @@ def test_binary_is_ours():
 
 def test_worker_connections_is_a_limit(server):
     """Above it accepting stops, with a log line; a connection that is closed makes room for the next."""
-    s = server(SITE % 'a', events='worker_connections 8;')
+    s = server(SITE % 'a', events='worker_connections 8;', tls=False)
     clients = []
     for _ in range(8):
         client = s.connect('h1')
