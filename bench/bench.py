@@ -16,6 +16,7 @@ from pathlib import Path
 
 import load
 import memory
+import php
 import report
 import roots
 import servers
@@ -35,6 +36,7 @@ SCENARIOS = {
     'rest': 'memory at rest, two workers, as shipped',
     'crowd': '3,000 visitors who click every 10 s, a newcomer every half second, as shipped',
     **tls.SCENARIOS,
+    **php.SCENARIOS,
 }
 
 
@@ -223,7 +225,8 @@ def main():
     state.mkdir(mode=0o755)
     try:
         over_tls = [s for s in tls.SCENARIOS if s in options.scenarios]
-        clear = [s for s in SCENARIOS if s in options.scenarios and s not in over_tls]
+        with_php = [s for s in php.SCENARIOS if s in options.scenarios]
+        clear = [s for s in SCENARIOS if s in options.scenarios and s not in over_tls + with_php]
         field = Field(state) if clear else None
         loads = [s for s in clear if s not in ('idle', 'rest', 'crowd')]
         if loads:
@@ -237,6 +240,8 @@ def main():
                 shutil.rmtree(state / 'shipped', ignore_errors=True)
         if over_tls:
             tls.run(over_tls, options, state, fill, manifest, write, note)
+        if with_php:
+            php.run(with_php, options, state, fill, manifest, write, note)
     finally:
         shutil.rmtree(state, ignore_errors=True)
 

@@ -57,6 +57,7 @@ struct Connection {
   std::size_t received = 0;    // Of the current response, head and body.
   std::size_t head_bytes = 0;  // 0 until the head is complete.
   std::size_t body_bytes = 0;
+  bool chunked = false;
   bool ok = false;  // Status 200.
   std::string
       kept;  // What was received: all of it when the body is to be compared, else the head alone.
@@ -89,6 +90,7 @@ class Load {
   void send(Connection& c);
   void read(Connection& c);
   bool parse_head(Connection& c);
+  bool unchunk(Connection& c);
   void complete(Connection& c);
   void fail(Connection& c);
   void report(std::int64_t begin_ns, double cpu_before) const;
@@ -141,6 +143,7 @@ bool Load::open(Connection& c) {
 
 void Load::send(Connection& c) {
   c.received = c.head_bytes = c.body_bytes = 0;
+  c.chunked = false;
   c.kept.clear();
   c.compare = requests_ % 64 == 0;
   c.sent_ns = now_ns();
@@ -171,23 +174,52 @@ bool Load::parse_head(Connection& c) {
     if (at != std::string_view::npos)
       c.body_bytes = std::strtoul(c.kept.c_str() + at + name.size(), nullptr, 10);
   }
+  c.chunked = head.find("\r\nTransfer-Encoding: chunked") != std::string_view::npos ||
+              head.find("\r\ntransfer-encoding: chunked") != std::string_view::npos;
+  return true;
+}
+
+// A chunked body that is there to its end is put in the place of its chunks. False: more is to
+// come.
+bool Load::unchunk(Connection& c) {
+  std::string body;
+  std::size_t at = c.head_bytes;
+  for (;;) {
+    const std::size_t line_end = c.kept.find("\r\n", at);
+    if (line_end == std::string::npos) return false;
+    const std::size_t size = std::strtoul(c.kept.c_str() + at, nullptr, 16);
+    at = line_end + 2;
+    if (c.kept.size() < at + size + 2) return false;
+    body.append(c.kept, at, size);
+    at += size + 2;
+    if (size == 0) break;
+  }
+  c.ok = c.ok && at == c.kept.size();
+  c.kept.replace(c.head_bytes, std::string::npos, body);
+  c.body_bytes = body.size();
   return true;
 }
 
 void Load::read(Connection& c) {
   for (;;) {
     // What is left of a body that nobody looks at is not even copied.
-    const bool discard = c.head_bytes != 0 && !c.compare;
-    const std::size_t wanted = discard     ? c.head_bytes + c.body_bytes - c.received
-                               : c.compare ? buffer_.size()
-                                           : kFirstRead;
+    const bool discard = c.head_bytes != 0 && !c.compare && !c.chunked;
+    const std::size_t wanted = discard                  ? c.head_bytes + c.body_bytes - c.received
+                               : c.compare || c.chunked ? buffer_.size()
+                                                        : kFirstRead;
     const ssize_t n = ::recv(c.fd, buffer_.data(), wanted, discard ? MSG_TRUNC : 0);
     if (n < 0 && errno == EAGAIN) return;
     if (n <= 0) return fail(c);
     bytes_ += static_cast<std::uint64_t>(n);
     c.received += static_cast<std::size_t>(n);
-    if (c.head_bytes == 0 || c.compare) c.kept.append(buffer_.data(), static_cast<std::size_t>(n));
+    if (c.head_bytes == 0 || c.compare || c.chunked)
+      c.kept.append(buffer_.data(), static_cast<std::size_t>(n));
     if (c.head_bytes == 0 && !parse_head(c)) continue;
+    if (c.chunked) {
+      if (unchunk(c)) return complete(c);
+      if (static_cast<std::size_t>(n) < wanted) return;
+      continue;
+    }
     if (c.received > c.head_bytes + c.body_bytes) return fail(c);  // More than was announced.
     if (c.received == c.head_bytes + c.body_bytes) return complete(c);
     if (static_cast<std::size_t>(n) < wanted) return;
