@@ -1,5 +1,6 @@
 #include "upstream/backends.h"
 
+#include <fmt/format.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -96,7 +97,7 @@ Backend::Place Backend::acquire(io::Loop& loop, Waiter& waiter, std::uint32_t qu
       publish();
       return reused != nullptr ? Place::kReused : Place::kOpen;
     }
-    if (reserve()) return Place::kOpen;
+    if (reserve() || (reap() && reserve())) return Place::kOpen;
     if (fresh && idle_.drop_oldest()) {
       publish();
       return Place::kOpen;
@@ -117,9 +118,17 @@ Backend::Place Backend::acquire(io::Loop& loop, Waiter& waiter, std::uint32_t qu
 void Backend::on_patience() {
   if (waiting_ == 0) return;
   loop_->schedule(patience_, kReapMs);
-  if (shared_ == nullptr || private_counts_ != nullptr) return;
+  if (reap()) dispatch();
+}
+
+// Whether there may be places of workers that have ended; after each reload there are.
+bool Backend::reap() {
+  if (shared_ == nullptr || private_counts_ != nullptr) return false;
+  const Milliseconds now = loop_->clock().now_ms();
+  if (now - reaped_ms_ < kReapMs) return false;
+  reaped_ms_ = now;
   shared_->reap();
-  dispatch();
+  return true;
 }
 
 void Backend::leave(Waiter& waiter) {
@@ -251,12 +260,12 @@ Milliseconds Backend::waiting_ms() const {
 
 // --- Of a configuration.
 
-Backend* Backends::add(std::string name, std::uint32_t capacity, Milliseconds idle_ms,
-                       SharedState& shared) {
+Backend* Backends::add(std::string name, std::string id, std::uint32_t capacity,
+                       Milliseconds idle_ms, SharedState& shared) {
   Backend& backend =
       *list_.emplace_back(std::make_unique<Backend>(std::move(name), capacity, idle_ms));
   backend.shared_ = &shared;
-  shared.add_backend(backend.counts_);
+  shared.add_backend(std::move(id), backend.counts_);
   return &backend;
 }
 
@@ -285,7 +294,9 @@ void Backends::link_group(Group& group, SharedState& shared) {
     if (peer.unresolved) continue;
     if (peer.max_conns > 0) {
       if (group.queue_max > 0) {
-        peer.backend = add(std::string(peer.name), peer.max_conns,
+        // The group's own share, whoever else passes to that server.
+        std::string id = fmt::format("{} {} {}", group.name, peer.name, &peer - group.peers.data());
+        peer.backend = add(std::string(peer.name), std::move(id), peer.max_conns,
                            group.keepalive.connections > 0 ? kIdleMs : 0, shared);
       }
     } else if (peer.automatic) {
@@ -303,7 +314,7 @@ void Backends::link(conf::Compiler& compiler, SharedState& shared) {
     if (pattern.empty()) continue;  // "off"
     for (FpmPool& pool : read_fpm_pools(pattern)) {
       if (at(pool.address) != nullptr) continue;
-      Backend* backend = add(std::move(pool.name), pool.children_max,
+      Backend* backend = add(std::move(pool.name), pool.address.to_string(), pool.children_max,
                              pool.on_demand ? Milliseconds{0} : kIdleMs, shared);
       known_.push_back({pool.address, pool.everywhere, backend});
     }

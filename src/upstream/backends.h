@@ -75,6 +75,7 @@ class Backend {
     Backend& backend;
   };
   void on_patience();
+  bool reap();
   BackendCounts& counts() { return *counts_; }
   BackendSlot& own() { return counts_->slot[slot_]; }
   void attach(io::Loop& loop);
@@ -93,6 +94,7 @@ class Backend {
   BackendCounts* counts_ = nullptr;
   std::unique_ptr<BackendCounts> private_counts_;
   std::size_t slot_ = 0;
+  Milliseconds reaped_ms_ = INT64_MIN / 2;
   bool named_ = false;  // A server of the configuration belongs to it.
   // The worker's own.
   io::Loop* loop_ = nullptr;
@@ -125,7 +127,9 @@ class Backends {
     bool everywhere;
     Backend* backend;
   };
-  Backend* add(std::string name, std::uint32_t capacity, Milliseconds idle_ms, SharedState& shared);
+  // id: see BackendCountsStore.
+  Backend* add(std::string name, std::string id, std::uint32_t capacity, Milliseconds idle_ms,
+               SharedState& shared);
   void link_group(Group& group, SharedState& shared);
   std::vector<Known> known_;
   std::vector<std::unique_ptr<Backend>> list_;

@@ -32,31 +32,69 @@ class Cutter {
 
 }  // namespace
 
-SharedState::~SharedState() {
-  for (int fd : wake_fds_) {
-    if (fd >= 0) ::close(fd);
+BackendCountsStore& BackendCountsStore::of_process() {
+  // Never destroyed: workers end without going through their objects.
+  static auto& store = *new BackendCountsStore;
+  return store;
+}
+
+Result<void> BackendCountsStore::open() {
+  if (locks_ != nullptr) return {};
+  while (wake_fds_.size() < kSlotsMax) {
+    const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0) return std::unexpected(error_from_errno(errno, "eventfd()"));
+    wake_fds_.push_back(fd);
+  }
+  lock_segment_ =
+      CORE_TRY(shm::Segment::create("corehttpd-slots", 1, sizeof(shm::Lock) * kSlotsMax, 0));
+  locks_ = reinterpret_cast<shm::Lock*>(lock_segment_.data());
+  for (std::size_t i = 0; i < kSlotsMax; ++i) locks_[i].create();
+  return {};
+}
+
+Result<BackendCounts*> BackendCountsStore::counts_of(std::string_view backend) {
+  if (const auto found = known_.find(backend); found != known_.end()) return found->second;
+  const std::size_t place = known_.size() % kPerSegment;
+  if (place == 0) {
+    segments_.push_back(CORE_TRY(
+        shm::Segment::create("corehttpd-backends", 1, sizeof(BackendCounts) * kPerSegment, 0)));
+  }
+  auto* counts = reinterpret_cast<BackendCounts*>(segments_.back().data()) + place;
+  known_.emplace(backend, counts);
+  return counts;
+}
+
+void BackendCountsStore::recover(std::size_t slot, bool in_use) {
+  for (const auto& [id, counts] : known_) {
+    BackendSlot& own = counts->slot[slot];
+    if (!in_use && own.used == 0) continue;
+    own.waiting = 0;
+    own.idle = 0;
+    own.granted = 0;
+    counts->total -= own.used.exchange(0);
+    std::uint32_t known = counts->slots;
+    while (known <= slot && !counts->slots.compare_exchange_weak(known, slot + 1)) {
+    }
   }
 }
 
 Result<void> SharedState::create() {
+  CORE_TRY(store_.open());
+  for (const Shared& backend : backends_) *backend.counts = CORE_TRY(store_.counts_of(backend.id));
+  return zones_.empty() ? Result<void>{} : create_zones();
+}
+
+Result<void> SharedState::create_zones() {
   Cutter measure(nullptr);
-  measure.take<shm::Lock>(kSlotsMax);
   for (const Zone& zone : zones_) {
     measure.take<ZoneHead>(1);
     measure.take<PeerState>(zone.group->peers.size());
     measure.take<std::uint32_t>(kSlotsMax * zone.group->peers.size());
   }
-  for (std::size_t i = 0; i < backends_.size(); ++i) measure.take<BackendCounts>(1);
   segment_ =
       CORE_TRY(shm::Segment::create("corehttpd-upstreams", kLayoutVersion, measure.used() + 64, 0));
-  for (int& fd : wake_fds_) {
-    fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (fd < 0) return std::unexpected(error_from_errno(errno, "eventfd()"));
-  }
   // The segment is zeroed, which is the first state of all but locks and weights.
   Cutter cutter(segment_.data());
-  locks_ = cutter.take<shm::Lock>(kSlotsMax);
-  for (std::size_t i = 0; i < kSlotsMax; ++i) locks_[i].create();
   for (Zone& zone : zones_) {
     Group& group = *zone.group;
     auto* head = cutter.take<ZoneHead>(1);
@@ -66,19 +104,18 @@ Result<void> SharedState::create() {
     zone.held = cutter.take<std::uint32_t>(kSlotsMax * group.peers.size());
     group.states = states;
     group.lock = &head->lock;
+    group.shared = this;
   }
-  for (BackendCounts** counts : backends_) *counts = cutter.take<BackendCounts>(1);
-  for (Zone& zone : zones_) zone.group->shared = this;
   return {};
 }
 
 std::size_t SharedState::slot() {
   if (slot_ != SIZE_MAX) return slot_;
   slot_ = kSlotsMax;
-  if (locks_ == nullptr) return slot_;
+  shm::Lock* const locks = store_.locks();
+  if (locks == nullptr) return slot_;
   for (std::size_t i = 0; i < kSlotsMax && slot_ == kSlotsMax; ++i) {
-    const shm::Lock::Taken taken = locks_[i].try_take();
-    if (taken == shm::Lock::Taken::kNotTaken) continue;
+    if (locks[i].try_take() == shm::Lock::Taken::kNotTaken) continue;
     slot_ = i;
     // A worker that ended in good order has not necessarily given everything back either.
     recover(i);
@@ -90,11 +127,12 @@ std::size_t SharedState::slot() {
 }
 
 void SharedState::reap() {
-  if (locks_ == nullptr) return;
+  shm::Lock* const locks = store_.locks();
+  if (locks == nullptr) return;
   for (std::size_t i = 0; i < kSlotsMax; ++i) {
-    if (i == slot_ || locks_[i].try_take() == shm::Lock::Taken::kNotTaken) continue;
+    if (i == slot_ || locks[i].try_take() == shm::Lock::Taken::kNotTaken) continue;
     recover(i);
-    locks_[i].release();
+    locks[i].release();
   }
 }
 
@@ -108,39 +146,28 @@ void SharedState::recover(std::size_t slot) {
       connections -= std::min(connections, std::exchange(held[i], 0));
     }
   }
-  for (BackendCounts** counts : backends_) {
-    BackendSlot& own = (*counts)->slot[slot];
-    if (slot != slot_ && own.used == 0) continue;
-    own.waiting = 0;
-    own.idle = 0;
-    own.granted = 0;
-    (*counts)->total -= own.used.exchange(0);
-    std::uint32_t known = (*counts)->slots;
-    while (known <= slot && !(*counts)->slots.compare_exchange_weak(known, slot + 1)) {
-    }
-  }
+  store_.recover(slot, slot == slot_);
 }
 
 void SharedState::watch(io::Loop& loop, Backend& backend) {
   watching_.push_back(&backend);
   if (loop_ != nullptr) return;
   loop_ = &loop;
-  loop.poll(wake_fds_[slot_], POLLIN, watch_);
+  loop.poll(store_.wake_fd(slot_), POLLIN, watch_);
 }
 
 void SharedState::on_woken() {
   std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(wake_fds_[slot_], &count, sizeof(count));
+  [[maybe_unused]] const ssize_t got = ::read(store_.wake_fd(slot_), &count, sizeof(count));
   // Asked anew first: what is said from here on wakes us again.
-  loop_->poll(wake_fds_[slot_], POLLIN, watch_);
+  loop_->poll(store_.wake_fd(slot_), POLLIN, watch_);
   for (Backend* backend : watching_) backend->dispatch();
 }
 
 void SharedState::wake(std::size_t slot) {
-  if (wake_fds_[slot] < 0) return;
   const std::uint64_t one = 1;
   // It can only fail when the counter is at its end: the other is going to be woken anyway.
-  [[maybe_unused]] const ssize_t written = ::write(wake_fds_[slot], &one, sizeof(one));
+  [[maybe_unused]] const ssize_t written = ::write(store_.wake_fd(slot), &one, sizeof(one));
 }
 
 }  // namespace corehttpd::upstream

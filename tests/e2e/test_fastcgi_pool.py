@@ -87,6 +87,31 @@ def test_workers_share_a_single_place(origin):
     assert [r.body for r in parallel(s, 10)] == [b'ok'] * 10
 
 
+def test_generations_share_the_places(origin):
+    """A worker that serves on after a reload has its place still: php-fpm has no child for another connection."""
+    go = threading.Event()
+
+    def handler(r):
+        if r.params['DOCUMENT_URI'] == '/slow.php':
+            go.wait(10)
+        r.send(answer(OK))
+    s, peer = origin(handler, children=1)
+    slow = s.connect('h1')
+    slow.send(b'GET /slow.php HTTP/1.1\r\nHost: x\r\n\r\n')
+    wait_until(lambda: peer.requests, 'the first request')
+    s.reload()
+    late = s.connect('h1')
+    late.send(b'GET /x.php HTTP/1.1\r\nHost: x\r\n\r\n')
+    wait_until(lambda: s.status()['pools'] == [{'name': 'php', 'capacity': 1, 'connections': 1, 'idle': 0, 'waiting': 1}], 'the second request to wait')
+    assert peer.connections == 1
+    go.set()
+    assert [slow.read_response().body, late.read_response().body] == [b'ok'] * 2
+    # What the ended worker has left behind is not lost either.
+    slow.close()
+    s.reload()
+    assert [r.body for r in parallel(s, 10)] == [b'ok'] * 10
+
+
 def test_a_full_queue_is_503(origin):
     """Case 13."""
     go = threading.Event()
