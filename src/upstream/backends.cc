@@ -167,6 +167,12 @@ void Backend::give_back(OriginConnection* connection) {
   if (waiting_ > 0) loop_->turn().post(dispatch_);
 }
 
+// A script that nobody waits for any more occupies its child until it says something or ends.
+void Backend::keep_until_end(OriginConnection& connection, Milliseconds timeout) {
+  leaving_.keep(*loop_, connection, timeout);
+  publish();
+}
+
 void Backend::leave_place_to(std::size_t slot) {
   BackendSlot& to = counts().slot[slot];
   --own().used;

@@ -51,6 +51,9 @@ class Backend {
   void leave(Waiter& waiter);
   // A place is free. connection: still of use, taken over; nullptr: it was closed.
   void give_back(OriginConnection* connection);
+  // The same for one that was abandoned, which is taken over: its place is free when the origin has
+  // ended, at the latest after timeout.
+  void keep_until_end(OriginConnection& connection, Milliseconds timeout);
   // Looks after requests that wait, here and in other workers.
   void dispatch();
 

@@ -115,14 +115,13 @@ Segment encode_head(std::span<const Param> params, bool keep_connection) {
   return Segment::from_block(std::move(block), 0, bytes);
 }
 
-std::array<std::byte, kHeaderBytes> abort_record() {
-  std::array<std::byte, kHeaderBytes> record;
-  write_header(record.data(), RecordType::kAbortRequest, 0);
-  return record;
-}
-
 std::size_t Codec::begin_frame(std::byte* out, std::size_t length) {
   write_header(out, RecordType::kStdin, length);
+  return kHeaderBytes;
+}
+
+std::size_t Codec::abort(std::byte* out) {
+  write_header(out, RecordType::kAbortRequest, 0);
   return kHeaderBytes;
 }
 

@@ -44,8 +44,6 @@ std::size_t params_bytes(std::span<const Param> params);
 // BEGIN_REQUEST for a responder, the PARAMS stream cut into as many records as it takes, its empty
 // end record. keep_connection asks the application to leave the connection open.
 Segment encode_head(std::span<const Param> params, bool keep_connection);
-// ABORT_REQUEST, for connections that are to be used again.
-std::array<std::byte, kHeaderBytes> abort_record();
 
 // Takes apart what an application sends. Strict: what is not a record of our request is an error.
 class Codec final : public OriginCodec {
@@ -56,6 +54,7 @@ class Codec final : public OriginCodec {
   std::size_t frame_max() const override { return kContentMax; }
   std::size_t begin_frame(std::byte* out, std::size_t length) override;
   std::size_t end_body(std::byte* out) override;
+  std::size_t abort(std::byte* out) override;
 
   // After kEnd: the application's exit status (what CGI programs return).
   std::uint32_t application_status() const { return application_status_; }

@@ -324,6 +324,13 @@ void GatewayRequest::let_go_of_connection() {
   OriginConnection* connection = std::exchange(connection_, nullptr);
   const bool reusable = std::exchange(reusable_, false);
   const Group* keeper = std::exchange(keeper_, nullptr);
+  if (std::exchange(abandoned_, false) && has_place_ && connection != nullptr && !reusable) {
+    std::array<std::byte, OriginCodec::kFrameBytesMax> farewell;
+    if (connection->abandon(std::span(farewell).first(codec_->abort(farewell.data())))) {
+      has_place_ = false;
+      return backend_->keep_until_end(*connection, settings().read_timeout);
+    }
+  }
   if (connection != nullptr && !reusable) std::exchange(connection, nullptr)->close();
   if (std::exchange(has_place_, false)) return backend_->give_back(connection);
   if (connection == nullptr) return;

@@ -164,6 +164,7 @@ void GatewayRequest::client_gone() {
           "client prematurely closed connection, so upstream connection is closed too while {}",
           doing());
     stream_begun_ = false;
+    abandoned_ = !complete && send_over_;
     end_attempt();
   }
   if (attempt_ != nullptr && attempt_->response_ms < 0) {

@@ -206,6 +206,7 @@ class GatewayRequest final : private OriginConnection::User,
   Segment piece_;            // Of the body, not yet framed as a whole.
   bool body_taken_ = false;  // piece_ is the last.
   bool end_queued_ = false;
+  bool abandoned_ = false;  // The client has left before the answer was there.
   bool send_over_ = false;  // All sent, or the origin takes no more.
   int send_error_ = 0;
   // A streamed upload (request_buffering off).

@@ -21,6 +21,8 @@ constexpr Milliseconds kBackoffFirst = 5;
 constexpr Milliseconds kBackoffMax = 100;
 // One window of sendfile(2): large enough for speed, small enough for other connections.
 constexpr std::size_t kFileWindow = 512 * 1024;
+// How often an abandoned origin is looked after: there are never more of them than PHP has workers.
+constexpr Milliseconds kLookMs = 20;
 
 }  // namespace
 
@@ -158,6 +160,7 @@ void OriginConnection::on_connect_timer() {
       loop_.cancel(connect_);
       return;
     case State::kOpen:
+      return look_for_end();
     case State::kClosed:
       return;
   }
@@ -250,6 +253,7 @@ void OriginConnection::drop_queue() {
 }
 
 void OriginConnection::start_receiving() {
+  if (abandoned_) return loop_.schedule(connect_timer_, kLookMs);
   if (state_ == State::kOpen && !receive_.armed()) loop_.receive(fd_, receive_);
 }
 
@@ -259,16 +263,40 @@ void OriginConnection::stop_receiving() {
 
 void OriginConnection::on_received(std::span<const std::byte> data) {
   if (state_ == State::kClosed) return finish_if_idle();
-  user_->on_received(data);
+  if (!abandoned_) user_->on_received(data);
 }
 
 void OriginConnection::on_receive_error(int errno_value) {
   if (state_ == State::kClosed) return finish_if_idle();
-  user_->on_receive_failed(errno_value);
+  if (!abandoned_) user_->on_receive_failed(errno_value);
 }
 
 void OriginConnection::end_sending() {
   if (state_ == State::kOpen) ::shutdown(fd_, SHUT_WR);
+}
+
+bool OriginConnection::abandon(std::span<const std::byte> farewell) {
+  if (state_ != State::kOpen || sending() || !address_.is_unix() || farewell.empty()) return false;
+  if (::send(fd_, farewell.data(), farewell.size(), MSG_DONTWAIT | MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(farewell.size())) {
+    return false;
+  }
+  stop_receiving();
+  ::shutdown(fd_, SHUT_RD);
+  abandoned_ = true;
+  return true;
+}
+
+// The ring's polls wake for our own shutdown as well, and would go on doing so. php-fpm's child
+// reads when it has ended the script, and does not close before we do.
+void OriginConnection::look_for_end() {
+  pollfd state{.fd = fd_, .events = 0, .revents = 0};
+  int unread = 0;
+  if ((::poll(&state, 1, 0) == 1 && (state.revents & (POLLHUP | POLLERR)) != 0) ||
+      (::ioctl(fd_, SIOCOUTQ, &unread) == 0 && unread == 0)) {
+    return user_->on_received({});
+  }
+  loop_.schedule(connect_timer_, kLookMs);
 }
 
 void OriginConnection::close() {

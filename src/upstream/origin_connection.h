@@ -67,6 +67,11 @@ class OriginConnection final : private io::Receiver {
   void close();
   // Tells the origin that nothing more comes; what it sends is still received.
   void end_sending();
+  // Nobody wants the answer any more: farewell is said, the origin gets an error for what it sends
+  // from now on, and on_received() reports that it has ended or has read the farewell, and only
+  // that, to whoever receives. False: not all of the request has been sent, the protocol has no
+  // farewell, or it could not be seen whether it is read (only unix sockets tell).
+  bool abandon(std::span<const std::byte> farewell);
   // A connection that is open and neither sends nor is waited for gets another user, with the
   // timeouts that it wants; receiving goes on as it was.
   void hand_over(User& user) { user_ = &user; }
@@ -121,6 +126,7 @@ class OriginConnection final : private io::Receiver {
   int prepare_socket();
   void on_connect(int result);
   void on_connect_timer();
+  void look_for_end();
   void connect_failed(int errno_value);
   void send_next();
   void on_send(int result);
@@ -143,13 +149,14 @@ class OriginConnection final : private io::Receiver {
   bool bind_failed_ = false;
   bool send_timed_out_ = false;
   bool connect_timed_out_ = false;
+  bool abandoned_ = false;
   int failure_ = 0;
   Milliseconds connect_deadline_ms_ = 0;
   Milliseconds backoff_ms_ = 0;
   Operation connect_;
   Operation send_;
   Receive receive_;
-  Timer connect_timer_;
+  Timer connect_timer_;  // When abandoned: of the next look.
   Timer send_timer_;
   Destroy destroy_;
   std::array<Segment, kQueueMax> queue_;  // A ring.

@@ -4,7 +4,7 @@ import signal
 import threading
 
 import pytest
-from fastcgi_peer import STDERR, Peer, PhpFpm, answer, end_request, record, stdout, wait_until
+from fastcgi_peer import ABORT, STDERR, Peer, PhpFpm, answer, end_request, record, stdout, wait_until
 from harness import ROOT
 
 OK = b'Content-Type: text/plain\r\n\r\nok'
@@ -112,6 +112,32 @@ def test_generations_share_the_places(origin):
     assert [r.body for r in parallel(s, 10)] == [b'ok'] * 10
 
 
+def test_a_client_that_leaves_takes_its_worker_along(origin):
+    """php-fpm's child goes on until it has something to say: its place is not free before, and nobody else is sent into its backlog."""
+    go = threading.Event()
+
+    def handler(r):
+        if r.params['DOCUMENT_URI'] == '/slow.php':
+            go.wait(10)
+            with pytest.raises(BrokenPipeError):
+                r.send(answer(OK))  # php-fpm then ends the script.
+            assert peer.read_record(r.connection) == (ABORT, b'')
+            raise EOFError
+        r.send(answer(OK))
+    s, peer = origin(handler, children=1)
+    slow = s.connect('h1')
+    slow.send(b'GET /slow.php HTTP/1.1\r\nHost: x\r\n\r\n')
+    wait_until(lambda: peer.requests, 'the first request')
+    slow.close()
+    s.wait_log('client prematurely closed connection, so upstream connection is closed too')
+    late = s.connect('h1')
+    late.send(b'GET /x.php HTTP/1.1\r\nHost: x\r\n\r\n')
+    wait_until(lambda: s.status()['pools'] == [{'name': 'php', 'capacity': 1, 'connections': 1, 'idle': 0, 'waiting': 1}], 'the second request to wait')
+    assert peer.connections == 1
+    go.set()
+    assert late.read_response().body == b'ok' and peer.connections == 2
+
+
 def test_a_full_queue_is_503(origin):
     """Case 13."""
     go = threading.Event()
@@ -167,6 +193,26 @@ def test_on_demand_pools_keep_no_idle_connection(origin):
     peer.close()
     assert s.get('/x.php').status == 502
     s.wait_log(r'while connecting to upstream \(backend "php": [1-3] of 3 connections in use, 0 requests waiting\), client')
+
+
+@pytest.mark.parametrize('script', ['sleep(1); echo "x";', 'for (;;) { usleep(20000); echo "x"; flush(); }'], ids=['silent', 'chatty'])
+def test_php_fpm_ends_a_script_that_nobody_waits_for(server, directory, script):
+    pool_file(directory, 1, listen='php.sock')
+    s = server(HTTP + SITE % 'fastcgi_buffering off;')
+    s.file('slow.php', f'<?php touch("{directory}/www/begun"); {script}')
+    s.file('ok.php', '<?php echo "ok";')
+    (s.root).chmod(0o777)
+    fpm = PhpFpm(s.directory, 'pm = static\npm.max_children = 1\n')
+    try:
+        client = s.connect('h1')
+        client.send(b'GET /slow.php HTTP/1.1\r\nHost: x\r\n\r\n')
+        wait_until((s.root / 'begun').exists, 'the script')
+        client.close()
+        s.wait_log('client prematurely closed connection')
+        assert s.get('/ok.php').body == b'ok'
+        wait_until(lambda: s.status()['pools'][0]['connections'] <= 1, 'one connection at most')
+    finally:
+        fpm.stop()
 
 
 def test_php_fpm_with_one_request_per_child_and_restarts(server, directory):

@@ -56,6 +56,9 @@ class OriginCodec {
   virtual std::size_t begin_frame(std::byte* out, std::size_t length) = 0;
   // What follows the last byte of the body.
   virtual std::size_t end_body(std::byte* out) = 0;
+  // What says that nobody waits for the answer any more, at most kFrameBytesMax bytes; 0: the
+  // protocol has no words for that.
+  virtual std::size_t abort(std::byte*) { return 0; }
 
  protected:
   ~OriginCodec() = default;

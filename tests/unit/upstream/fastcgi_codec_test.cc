@@ -111,9 +111,8 @@ TEST(FastcgiEncode, StdinFrames) {
   EXPECT_EQ(std::string(reinterpret_cast<char*>(out), 8), std::string("\1\5\0\1\xff\xf8\0\0", 8));
   ASSERT_EQ(codec.end_body(out), 8u);
   EXPECT_EQ(std::string(reinterpret_cast<char*>(out), 8), std::string("\1\5\0\1\0\0\0\0", 8));
-  const auto abort = abort_record();
-  EXPECT_EQ(std::string(reinterpret_cast<const char*>(abort.data()), 8),
-            std::string("\1\2\0\1\0\0\0\0", 8));
+  ASSERT_EQ(codec.abort(out), 8u);
+  EXPECT_EQ(std::string(reinterpret_cast<char*>(out), 8), std::string("\1\2\0\1\0\0\0\0", 8));
 }
 
 TEST(FastcgiDecode, OutputDiagnosticsAndEnd) {
