@@ -17,11 +17,11 @@ from report import BASE, US, limit
 
 SCENARIOS = {
     'php': 'PHP "ok" through php-fpm, 1 to 1,024 connections',
-    'php_full': 'other visitors while all workers of php-fpm sleep and many more requests wait for one',
+    'php_full': 'other visitors while all workers of one php-fpm pool sleep and 2,000 clients wait for one',
 }
 TUNED = 'nginx keepalive'
 CONNECTIONS = (1, 16, 64, 256, 1024)
-WAITING = 300
+WAITING = 2000
 TEXT = '''A script that says "ok", {children} static children of php-fpm ({fpm}), a pool for each server. The web server's one worker is on core {server_core}, a
 generator of one thread on core {generator_core}, php-fpm's children where the kernel puts them; rounds of {seconds} s each in alternating order, medians; ratios are
 made within a round against nginx as Debian configures it (a connection for each request). "nginx keepalive" has a pool of {pool} connections and fastcgi_keep_conn.
@@ -40,7 +40,7 @@ class Field:
             (root / 'bench').mkdir(exist_ok=True)
         fill(self.www)
         # The sockets get a second name in the roots, which must lie in the same file system.
-        self.fpm = php_servers.PhpFpm(trixie / 'bench/php-fpm', [US, BASE, TUNED, 'lighttpd', 'apache', 'caddy'])
+        self.fpm = php_servers.PhpFpm(trixie / 'bench/php-fpm', [US, BASE, TUNED, 'lighttpd', 'apache', 'caddy', f'{US} stuck', f'{BASE} stuck'])
         self.ours = php_servers.Corehttpd(US, state / 'php', self.www, BUILD / 'corehttpd', self.fpm)
         self.nginx = php_servers.Nginx(BASE, trixie, self.fpm)
         self.everybody = [self.ours, self.nginx, php_servers.Nginx(TUNED, trixie, self.fpm, tuned=True), php_servers.Lighttpd('lighttpd', trixie, self.fpm),
@@ -114,12 +114,12 @@ def php_targets(rows):
 
 
 def wait_for_php(server, count):
-    """Connections that have asked for the script that sleeps."""
+    """Connections that have asked for a script of the stuck pool."""
     waiting = []
-    for _ in range(count):
-        waiting.append(socket.create_connection(('127.0.0.1', server.port), 5))
-        waiting[-1].sendall(b'GET /sleep.php HTTP/1.1\r\nHost: localhost\r\n\r\n')
-    time.sleep(0.5)
+    for n in range(count):
+        waiting.append(socket.create_connection(('127.0.0.1', server.port), 5, (f'127.0.1.{1 + n % 64}', 0)))
+        waiting[-1].sendall(b'GET /stuck.php HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    time.sleep(1)
     return waiting
 
 
@@ -127,22 +127,25 @@ def run_full(field, options, note):
     rows, seconds = [], max(options.seconds, 2)
     for round_ in range(options.rounds):
         for server in (field.ours, field.nginx) if round_ % 2 == 0 else (field.nginx, field.ours):
-            generate(server, '/small.html', 16, load.WARM_UP_SECONDS)
-            # The quiet run before and after, so that what changes by itself does not count.
-            quiet = [generate(server, '/small.html', 16, seconds / 2)]
-            waiting = wait_for_php(server, WAITING)
-            full = generate(server, '/small.html', 16, seconds)
-            for one in waiting:
-                one.close()
-            field.fpm.stop()
-            field.fpm.start()
-            field.nginx.relink()
-            quiet.append(generate(server, '/small.html', 16, seconds / 2))
-            p99 = statistics.mean(one['p99_us'] for one in quiet)
-            rows.append({'server': server.name, 'round': round_, 'quiet_p50_us': statistics.mean(one['p50_us'] for one in quiet), 'quiet_p99_us': p99,
-                         'full_p50_us': full['p50_us'], 'full_p99_us': full['p99_us'], 'p99_ratio': round(full['p99_us'] / p99, 3),
-                         'errors': full['errors'] + sum(one['errors'] for one in quiet)})
-            note(f'php_full: {rows[-1]}')
+            for path in ('/small.html', '/ok.php'):
+                generate(server, path, 16, load.WARM_UP_SECONDS)
+                # The quiet run before and after, so that what changes by itself does not count.
+                quiet = [generate(server, path, 16, seconds / 2)]
+                waiting = wait_for_php(server, WAITING)
+                full = generate(server, path, 16, seconds)
+                for one in waiting:
+                    one.close()
+                # Its children sleep on, and nginx has handed it all of the requests.
+                field.fpm.stop()
+                field.fpm.start()
+                field.nginx.relink()
+                generate(server, path, 16, load.WARM_UP_SECONDS)
+                quiet.append(generate(server, path, 16, seconds / 2))
+                p99 = statistics.mean(one['p99_us'] for one in quiet)
+                rows.append({'server': f'{server.name}, {path}', 'round': round_, 'quiet_p50_us': statistics.mean(one['p50_us'] for one in quiet),
+                             'quiet_p99_us': p99, 'full_p50_us': full['p50_us'], 'full_p99_us': full['p99_us'], 'p99_ratio': round(full['p99_us'] / p99, 3),
+                             'errors': full['errors'] + sum(one['errors'] for one in quiet)})
+                note(f'php_full: {rows[-1]}')
     return rows
 
 
@@ -172,9 +175,11 @@ def run(chosen, options, state, fill, manifest, write, note):
         if 'php_full' in chosen:
             raw = run_full(field, options, note)
             rows = report.Rows(raw)
-            write('php_full', raw, [limit('p99 of a static file beside a php-fpm that is full × quiet', rows.median(US, 'p99_ratio'), 1.2)],
+            write('php_full', raw, [limit(f'p99 of {path} beside a pool that is stuck × quiet', rows.median(f'{US}, {path}', 'p99_ratio'), 1.2)
+                                    for path in ('/small.html', '/ok.php')],
                   manifest(options, versions, {}, php_servers.NGINX_LIKE),
-                  [f'16 connections ask for the small file, without and with {WAITING} requests that wait for {php_servers.CHILDREN} workers which sleep.', '',
+                  [f'16 connections ask for the small file and for PHP\'s "ok", without and with {WAITING} clients that wait for a pool whose '
+                   f'{php_servers.CHILDREN} workers sleep. "ok" has a pool of its own.', '',
                    report.plain_table(rows, FULL_COLUMNS), ''])
     finally:
         for server in field.everybody:

@@ -9,7 +9,7 @@ from pathlib import Path
 import servers
 
 CHILDREN = 8
-OK, SLEEP = '<?php echo "ok";', '<?php sleep(30); echo "ok";'
+OK, STUCK = '<?php echo "ok";', '<?php sleep(60); echo "ok";'
 NGINX_LIKE = '''daemon off;
 worker_processes 1;
 user www-data;
@@ -47,6 +47,12 @@ http {{
             fastcgi_param REDIRECT_STATUS 200;
             {location}
         }}
+        location = /stuck.php {{
+            fastcgi_param SCRIPT_FILENAME {scripts}/stuck.php;
+            fastcgi_param REQUEST_METHOD $request_method;
+            fastcgi_param QUERY_STRING $query_string;
+            fastcgi_pass unix:{stuck};
+        }}
     }}
 }}
 '''
@@ -61,7 +67,7 @@ class PhpFpm:
         self.remove()
         self.scripts.mkdir(parents=True)
         self.state.chmod(0o755)
-        for name, text in (('ok.php', OK), ('sleep.php', SLEEP)):
+        for name, text in (('ok.php', OK), ('stuck.php', STUCK)):
             (self.scripts / name).write_text(text)
         self.pools = self.state / 'pools.conf'
         self.pools.write_text(''.join(
@@ -70,6 +76,7 @@ class PhpFpm:
         (self.state / 'fpm.conf').write_text(f'[global]\nerror_log = {self.state}/fpm.log\ndaemonize = no\ninclude = {self.pools}\n')
 
     def socket(self, name):
+        """name: a server's, or one with " stuck" behind it: a second pool, of another site."""
         return self.state / f'{name.replace(" ", "-")}.sock'
 
     def binary(self):
@@ -104,7 +111,7 @@ class Corehttpd(servers.Server):
         self.binary = binary
         (self.state / 'server.conf').write_text(NGINX_LIKE.format(
             state=self.state, port=self.port, www=www, scripts=fpm.scripts, http=f'fastcgi_pool_files {fpm.pools};',
-            location=f'fastcgi_pass unix:{fpm.socket(name)};'))
+            location=f'fastcgi_pass unix:{fpm.socket(name)};', stuck=fpm.socket(f'{name} stuck')))
 
     def command(self):
         return [str(self.binary), '-c', str(self.state / 'server.conf'), '-p', str(self.state)]
@@ -122,9 +129,11 @@ class Chrooted(servers.Chrooted):
 
     def relink(self):
         """After each start of php-fpm."""
-        link = self.state / 'fpm.sock'
-        link.unlink(missing_ok=True)
-        os.link(self.fpm.socket(self.name), link)
+        for pool, name in ((self.name, 'fpm.sock'), (f'{self.name} stuck', 'stuck.sock')):
+            link = self.state / name
+            link.unlink(missing_ok=True)
+            if pool in self.fpm.names:
+                os.link(self.fpm.socket(pool), link)
 
     def start(self):
         self.relink()
@@ -136,7 +145,8 @@ class Nginx(Chrooted):
         super().__init__(name, root, 'nginx', fpm)
         http = f'upstream php {{ server unix:{self.home}/fpm.sock; keepalive {CHILDREN - 1}; }}' if tuned else ''
         location = 'fastcgi_keep_conn on; fastcgi_pass php;' if tuned else f'fastcgi_pass unix:{self.home}/fpm.sock;'
-        (self.state / 'server.conf').write_text(NGINX_LIKE.format(state=self.home, port=self.port, www='/srv/www', scripts=fpm.scripts, http=http, location=location))
+        (self.state / 'server.conf').write_text(NGINX_LIKE.format(
+            state=self.home, port=self.port, www='/srv/www', scripts=fpm.scripts, http=http, location=location, stuck=f'{self.home}/stuck.sock'))
 
     def command(self):
         return ['chroot', str(self.root), '/usr/sbin/nginx', '-c', f'{self.home}/server.conf']
