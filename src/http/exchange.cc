@@ -209,8 +209,9 @@ bool Exchange::check_body_size() {
       error_status_ != 0)
     return true;
   if (is_subrequest()) return true;
-  log(LogLevel::kError, 0, "client intended to send too large body: {} bytes",
-      *request_.content_length);
+  log(LogLevel::kError, 0,
+      "client intended to send too large body: {} bytes (client_max_body_size {})",
+      *request_.content_length, limit);
   return false;
 }
 

@@ -247,8 +247,10 @@ bool RequestBody::over_limit(std::size_t more) {
   const std::uint64_t limit = exchange_.settings<CoreSettings>().client_max_body_size;
   if (limit == 0 || more <= limit - std::min(limit, size_)) return false;
   if (exchange_.request().content_length) return false;
-  exchange_.log(LogLevel::kError, 0, "client intended to send too large chunked body: {}+{} bytes",
-                size_, more);
+  exchange_.log(
+      LogLevel::kError, 0,
+      "client intended to send too large chunked body: {}+{} bytes (client_max_body_size {})",
+      size_, more, limit);
   return true;
 }
 

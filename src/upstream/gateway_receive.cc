@@ -102,8 +102,9 @@ void GatewayRequest::on_output(std::span<const std::byte> bytes) {
         on_head();
         break;
       case ResponseHeadReader::State::kTooBig:
-        log(LogLevel::kError, "upstream sent too big header while {} (limit {} bytes)",
-            "reading response header from upstream", settings().buffer_size);
+        log(LogLevel::kError, "upstream sent too big header while {} ({}_buffer_size {})",
+            "reading response header from upstream", pass_.protocol->scheme(),
+            settings().buffer_size);
         return attempt_failed(kNextInvalidHeader, 502);
       case ResponseHeadReader::State::kInvalid:
         return on_malformed_head();
@@ -298,7 +299,7 @@ void GatewayRequest::on_origin_closed(int errno_value) {
         errno_text(send_error_));
   } else {
     log(LogLevel::kError, "upstream prematurely closed connection while {}{}", reading,
-        about_backend());
+        about_backend({}));
   }
   attempt_failed(kNextError, 502);
 }
@@ -307,7 +308,7 @@ void GatewayRequest::on_read_timer() {
   if (state_ == State::kResolving) return resolve_timed_out();
   if (state_ == State::kQueued) return queue_timed_out();
   log(LogLevel::kError, "upstream timed out {} while {}{}", errno_text(ETIMEDOUT), doing(),
-      about_backend());
+      about_time("read_timeout", settings().read_timeout));
   attempt_failed(kNextTimeout, 504);
 }
 

@@ -235,13 +235,18 @@ void GatewayRequest::on_rate_timer() {
   arm_read_timer();
 }
 
-// " (backend "www": 8 of 8 connections in use, 12 requests waiting)", for the lines that explain a
-// 502 or 504; nothing of a server whose capacity is not known.
-std::string GatewayRequest::about_backend() const {
-  if (backend_ == nullptr) return {};
-  return fmt::format(" (backend \"{}\": {} of {} connections in use, {} requests waiting)",
-                     backend_->name(), backend_->in_use(), backend_->capacity(),
-                     backend_->waiting());
+// " (what may help; backend "www": 8 of 8 connections in use, 12 requests waiting)", for the lines
+// that explain a 502 or 504; of a server whose capacity is not known only the hint.
+std::string GatewayRequest::about_backend(std::string_view hint) const {
+  if (backend_ == nullptr) return hint.empty() ? std::string() : fmt::format(" ({})", hint);
+  return fmt::format(" ({}{}backend \"{}\": {} of {} connections in use, {} requests waiting)",
+                     hint, hint.empty() ? "" : "; ", backend_->name(), backend_->in_use(),
+                     backend_->capacity(), backend_->waiting());
+}
+
+// The same of a time that has run out: which directive sets it.
+std::string GatewayRequest::about_time(std::string_view directive, Milliseconds value) const {
+  return about_backend(fmt::format("{}_{} {}ms", pass_.protocol->scheme(), directive, value));
 }
 
 std::string_view GatewayRequest::doing() const {

@@ -88,7 +88,8 @@ class GatewayRequest final : private OriginConnection::User,
   Milliseconds now_ms() const { return loop_.clock().now_ms(); }
   // "reading response header from upstream": what the origin was needed for, for logs.
   std::string_view doing() const;
-  std::string about_backend() const;
+  std::string about_backend(std::string_view hint) const;
+  std::string about_time(std::string_view directive, Milliseconds value) const;
   template <class... A>
   void log(LogLevel level, fmt::format_string<A...> format, A&&... arguments) const {
     if (exchange_ != nullptr) exchange_->log(level, 0, format, std::forward<A>(arguments)...);

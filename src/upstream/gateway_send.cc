@@ -8,6 +8,22 @@
 namespace corehttpd::upstream {
 namespace {
 
+// What the operator may look at.
+std::string_view connect_hint(int errno_value) {
+  switch (errno_value) {
+    case ENOENT:
+      return "there is no such socket: does its service run?";
+    case ECONNREFUSED:
+      return "nobody listens there";
+    case EACCES:
+      return "the workers' user must be allowed to write to the socket";
+    case EAGAIN:
+      return "its backlog is full";
+    default:
+      return {};
+  }
+}
+
 // Bytes of a streamed upload that are in our hands at one time.
 constexpr std::size_t kUploadWindow = 64 * 1024;
 // The most of a file that is taken from the reader at once.
@@ -64,13 +80,13 @@ void GatewayRequest::on_connect_failed(int errno_value) {
   }
   if (errno_value == ETIMEDOUT) {
     log(LogLevel::kError, "upstream timed out {} while connecting to upstream{}",
-        errno_text(errno_value), about_backend());
+        errno_text(errno_value), about_time("connect_timeout", settings().connect_timeout));
     return attempt_failed(kNextTimeout, 504);
   }
   log(errno_value == ENOENT ? LogLevel::kCrit : LogLevel::kError,
       "connect() to {} failed {} while connecting to upstream{}",
       attempt_ == nullptr ? std::string_view("an origin") : attempt_->address,
-      errno_text(errno_value), about_backend());
+      errno_text(errno_value), about_backend(connect_hint(errno_value)));
   attempt_failed(kNextError, 502);
 }
 
@@ -186,8 +202,8 @@ void GatewayRequest::request_sent() {
 
 void GatewayRequest::on_send_failed(int errno_value) {
   if (errno_value == ETIMEDOUT) {
-    log(LogLevel::kError, "upstream timed out {} while sending request to upstream",
-        errno_text(errno_value));
+    log(LogLevel::kError, "upstream timed out {} while sending request to upstream{}",
+        errno_text(errno_value), about_time("send_timeout", settings().send_timeout));
     return attempt_failed(kNextTimeout, 504);
   }
   // An origin that has answered without reading a big body closes its side; the answer may still be

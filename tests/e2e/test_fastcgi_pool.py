@@ -1,6 +1,7 @@
 """Backends whose capacity a php-fpm pool file tells: no more connections than workers, used again, shared, and a queue."""
 import os
 import signal
+import socket
 import threading
 
 import pytest
@@ -192,7 +193,42 @@ def test_on_demand_pools_keep_no_idle_connection(origin):
     assert [r.body for r in parallel(s, 12)] == [b'ok'] * 12
     peer.close()
     assert s.get('/x.php').status == 502
-    s.wait_log(r'while connecting to upstream \(backend "php": [1-3] of 3 connections in use, 0 requests waiting\), client')
+    s.wait_log(r'while connecting to upstream \(there is no such socket: does its service run\?; backend "php": [1-3] of 3 connections in use, 0 requests waiting\), client')
+
+
+def test_what_the_operator_is_told(server, directory):
+    """nginx's words first, which tools look for, then which setting or whose state it was."""
+    pool_file(directory, 1, listen='php.sock')
+    s = server(HTTP + SITE % 'fastcgi_read_timeout 200ms; client_max_body_size 10; fastcgi_buffer_size 4k; fastcgi_buffers 4 4k;')
+    state = r'backend "php": 1 of 1 connections in use, 0 requests waiting\), client: .*, upstream: "fastcgi://unix:.*/php.sock:", host: '
+
+    def told(path, status, words, **more):
+        assert s.get(path, **more).status == status
+        s.wait_log(words)
+    told('/x.php', 502, r'\[crit\] .* connect\(\) to unix:.*/php.sock failed \(2: No such file or directory\) while connecting to upstream '
+         r'\(there is no such socket: does its service run\?; ' + state)
+    dead = socket.socket(socket.AF_UNIX)
+    dead.bind(str(directory / 'php.sock'))
+    os.chmod(directory / 'php.sock', 0o777)
+    told('/x.php', 502, r'\[error\] .* connect\(\) to unix:.*/php.sock failed \(111: Connection refused\) while connecting to upstream \(nobody listens there; ' + state)
+    dead.close()
+    os.unlink(directory / 'php.sock')
+
+    def handler(r):
+        name = r.params['DOCUMENT_URI']
+        if name == '/close.php':
+            raise EOFError
+        if name == '/big.php':
+            r.send(answer(b'X: ' + b'y' * 9000 + b'\r\n\r\n'))
+    peer = Peer(directory / 'php.sock', handler)
+    told('/slow.php', 504, r'upstream timed out \(110: Connection timed out\) while reading response header from upstream \(fastcgi_read_timeout 200ms; ' + state)
+    told('/close.php', 502, r'upstream prematurely closed connection while reading response header from upstream \(' + state)
+    told('/big.php', 502, r'upstream sent too big header while reading response header from upstream \(fastcgi_buffer_size 4096\), client: ')
+    told('/x.php', 413, r'client intended to send too large body: 20 bytes \(client_max_body_size 10\), client: ', method='POST', body=b'x' * 20)
+    told('/x.php', 413, r'client intended to send too large chunked body: \d+\+\d+ bytes \(client_max_body_size 10\), client: ', method='POST', body=b'x' * 20,
+         chunked=True)
+    peer.close()
+    assert not peer.errors
 
 
 @pytest.mark.parametrize('script', ['sleep(1); echo "x";', 'for (;;) { usleep(20000); echo "x"; flush(); }'], ids=['silent', 'chatty'])
