@@ -62,9 +62,11 @@ std::string generation_json(const StatusFacts::Generation& generation, std::time
 std::string pools_json(const std::vector<upstream::PoolStatus>& pools) {
   std::string out;
   for (const auto& pool : pools) {
-    out += fmt::format(R"({}{{"name":{},"capacity":{},"connections":{},"idle":{},"waiting":{}}})",
+    const std::string page =
+        pool.status_path.empty() ? "" : fmt::format(R"(,"status_path":{})", json(pool.status_path));
+    out += fmt::format(R"({}{{"name":{},"capacity":{},"connections":{},"idle":{},"waiting":{}{}}})",
                        out.empty() ? "" : ",", json(pool.name), pool.capacity, pool.connections,
-                       pool.idle, pool.waiting);
+                       pool.idle, pool.waiting, page);
   }
   return out;
 }
@@ -138,8 +140,9 @@ std::string status_text(const StatusFacts& facts) {
     out += fmt::format("  {}: {} in {}:{}\n", site.name, site.reason, site.file, site.line);
   out += certificates_text(facts);
   for (const auto& pool : facts.pools) {
-    out += fmt::format("pool {}: {} of {} connections ({} idle), {} requests waiting\n", pool.name,
-                       pool.connections, pool.capacity, pool.idle, pool.waiting);
+    out += fmt::format("pool {}: {} of {} connections ({} idle), {} requests waiting{}{}\n",
+                       pool.name, pool.connections, pool.capacity, pool.idle, pool.waiting,
+                       pool.status_path.empty() ? "" : "; php-fpm's own page: ", pool.status_path);
   }
   out += "libraries:";
   for (const LoadedLibrary& library : loaded_libraries())

@@ -322,6 +322,7 @@ void Backends::link(conf::Compiler& compiler, SharedState& shared) {
       if (at(pool.address) != nullptr) continue;
       Backend* backend = add(std::move(pool.name), pool.address.to_string(), pool.children_max,
                              pool.on_demand ? Milliseconds{0} : kIdleMs, shared);
+      backend->status_path_ = std::move(pool.status_path);
       known_.push_back({pool.address, pool.everywhere, backend});
     }
   }
@@ -342,6 +343,7 @@ std::vector<PoolStatus> pool_status(const conf::Configuration& configuration) {
       pool.idle += counts->slot[i].idle;
       pool.waiting += counts->slot[i].waiting;
     }
+    pool.status_path = backend->status_path_;
   }
   return pools;
 }

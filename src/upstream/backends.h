@@ -91,6 +91,7 @@ class Backend {
   void wake_holders();
 
   std::string name_;
+  std::string status_path_;
   std::uint32_t capacity_;
   Milliseconds idle_ms_;
   SharedState* shared_ = nullptr;

@@ -47,6 +47,7 @@ struct OpenPool {
   void take(std::string_view key, std::string_view value) {
     if (key == "listen") listen = value;
     if (key == "pm") pool.on_demand = value == "ondemand";
+    if (key == "pm.status_path") pool.status_path = value;
     if (key == "pm.max_children") {
       pool.children_max = static_cast<std::uint32_t>(
           std::min<std::uint64_t>(text::parse_decimal(value).value_or(0), 1'000'000));

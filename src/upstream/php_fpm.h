@@ -15,7 +15,8 @@ struct FpmPool {
   io::Address address;
   bool everywhere = false;  // It listens on this port of all addresses.
   std::uint32_t children_max = 0;
-  bool on_demand = false;  // Idle children are to end.
+  bool on_demand = false;   // Idle children are to end.
+  std::string status_path;  // Of php-fpm's own page about it; empty: it has none.
 };
 
 // The pools of one file's text that say where they listen and how many children they have.

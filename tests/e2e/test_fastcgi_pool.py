@@ -2,6 +2,7 @@
 import os
 import signal
 import socket
+import subprocess
 import threading
 
 import pytest
@@ -184,6 +185,23 @@ def test_odd_ends_never_mix_replies(origin, tail):
         assert (r.status, r.body) == (200, b'ok')
     assert not any(r.params['DOCUMENT_URI'] == '/x.php' and r.connection is o.connection and peer.requests.index(o) < peer.requests.index(r)
                    for r in peer.requests for o in peer.requests if o.params['DOCUMENT_URI'] == '/odd.php')
+
+
+def test_the_page_that_php_fpm_has_itself(server, directory):
+    pool_file(directory, 2, listen='php.sock')
+    with open(directory / 'www.pool', 'a') as file:
+        file.write('pm.status_path = /fpm-status\n')
+    own = ('location / { } location = /fpm-status { allow unix:; deny all; fastcgi_param SCRIPT_NAME /fpm-status; fastcgi_param SCRIPT_FILENAME /fpm-status; '
+           'fastcgi_param REQUEST_METHOD GET; fastcgi_pass unix:@DIR@/php.sock; }')
+    s = server(HTTP + SITE.replace('location / { }', own) % '')
+    fpm = PhpFpm(s.directory, 'pm = static\npm.max_children = 2\npm.status_path = /fpm-status\n')
+    try:
+        assert s.status()['pools'][0]['status_path'] == '/fpm-status'
+        said = subprocess.run(s.command('--status'), capture_output=True, text=True, timeout=20).stdout
+        assert "pool php: 0 of 2 connections (0 idle), 0 requests waiting; php-fpm's own page: /fpm-status" in said
+        assert b'idle processes:' in s.get('/fpm-status').body
+    finally:
+        fpm.stop()
 
 
 def test_on_demand_pools_keep_no_idle_connection(origin):

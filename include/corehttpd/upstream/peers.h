@@ -193,6 +193,7 @@ struct PoolStatus {
   std::uint32_t connections = 0;
   std::uint32_t idle = 0;  // Of these: without a request.
   std::uint32_t waiting = 0;
+  std::string_view status_path;  // Where php-fpm's own page about it is (pm.status_path).
 };
 // Of those that servers of the configuration belong to, or that were used.
 std::vector<PoolStatus> pool_status(const conf::Configuration& configuration);

@@ -232,7 +232,8 @@ TEST(UpstreamBlock, MistakesOfOtherDirectives) {
 TEST(FpmPools, WhatCountsOfTheirFiles) {
   const auto pools = parse_fpm_pools(
       "; a comment\n[global]\npid = /run/x\n[www]\nlisten = /run/php/$pool.sock ; why\n"
-      "pm = ondemand\r\npm.max_children=  12\n[none]\nlisten = /run/none.sock\n"
+      "pm = ondemand\r\npm.max_children=  12\npm.status_path = /fpm\n[none]\nlisten = "
+      "/run/none.sock\n"
       "[port]\npm = static\npm.max_children = 3\nlisten = 9000\n"
       "[local]\npm.max_children = 4\nlisten = '127.0.0.1:9001'\n[bad]\npm.max_children = x\n"
       "listen = /run/bad.sock\n");
@@ -240,6 +241,8 @@ TEST(FpmPools, WhatCountsOfTheirFiles) {
   EXPECT_EQ(pools[0].address.to_string(), "unix:/run/php/www.sock");
   EXPECT_EQ(pools[0].children_max, 12u);
   EXPECT_TRUE(pools[0].on_demand);
+  EXPECT_EQ(pools[0].status_path, "/fpm");
+  EXPECT_EQ(pools[1].status_path, "");
   EXPECT_EQ(pools[1].address.port(), 9000);
   EXPECT_TRUE(pools[1].everywhere);
   EXPECT_FALSE(pools[1].on_demand);
