@@ -115,7 +115,9 @@ void RingLoop::on_receive_poll(ReceiveState& state, int result) {
 }
 
 void RingLoop::deliver(ReceiveState& state, std::span<const std::byte> data) {
-  if (!state.armed()) {
+  // A receive() that has withdrawn a stop is answered by the kernel's completion of the latter; till
+  // then what was kept before comes first.
+  if (!state.armed() || state.parked_ != nullptr) {
     state.park(data);
     return;
   }
@@ -147,7 +149,8 @@ void RingLoop::settle(ReceiveState& state) {
   while (state.armed() && state.parked_ != nullptr) {
     ReceiveState::Parked* parked = state.parked_;
     state.parked_ = parked->next;
-    deliver(state, {parked->bytes(), parked->size});
+    state.wish_ = ReceiveState::Wish::kReceive;
+    state.receiver_.on_received({parked->bytes(), parked->size});
     std::free(parked);
   }
   if (state.armed() && state.end_ == ReceiveState::kNoEnd) return arm(state);
@@ -157,8 +160,8 @@ void RingLoop::settle(ReceiveState& state) {
 }
 
 void RingLoop::end(ReceiveState& state, int result) {
-  if (!state.armed()) {
-    // Told after the next receive(); the kernel might not say it twice.
+  if (!state.armed() || state.parked_ != nullptr) {
+    // Told after the next receive(), and after what was kept; the kernel might not say it twice.
     state.end_ = result;
     return settle(state);
   }

@@ -48,6 +48,19 @@ def test_params_and_body(origin, protocol):
     assert 'HTTP_PROXY' not in p and 'HTTP_CONTENT_LENGTH' not in p and 'HTTP_CONTENT_TYPE' not in p
 
 
+@pytest.mark.parametrize('how', ['fastcgi_buffering off;', 'fastcgi_max_temp_file_size 0; fastcgi_buffers 4 4k; fastcgi_buffer_size 4k; fastcgi_busy_buffers_size 8k;'],
+                         ids=['unbuffered', 'little memory'])
+def test_nothing_is_lost_or_changes_its_place(origin, protocol, how):
+    """When room comes while a stop of receiving is still on its way, what came in between is first."""
+    data = b''.join(b'%07d\n' % i for i in range(125_000))
+    records = b''.join(stdout(data[i:i + 8000]) for i in range(0, len(data), 8000))
+    s, peer = origin(lambda r: r.send(stdout(b'Content-Type: text/plain\r\n\r\n') + records + end_request()), how + 'fastcgi_request_buffering off;')
+    for _ in range(3):
+        assert s.get('/x.php', protocol).body == data
+    assert s.get('/x.php', protocol, method='POST', body=data).body == data
+    assert peer.requests[-1].body == data
+
+
 def test_heads(origin, protocol):
     replies = {
         '/status': b'Status: 404 Not here\r\nContent-Type: text/html\r\n\r\nnone',
