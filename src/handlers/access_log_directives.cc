@@ -111,15 +111,20 @@ bool set_destination(const Setting& s, AccessLogTarget& target, const LogWriterO
 
 bool set_access_log(const Setting& s) {
   auto& settings = *static_cast<AccessLogSettings*>(s.settings);
-  if (s.first_here) settings.first = nullptr;
+  if (s.first_here) {
+    settings.first = nullptr;
+    settings.off = false;
+  }
   if (s.word(0) == "off") {
     if (s.words().size() > 1) return s.fail(1, "invalid parameter \"{}\"", s.word(1));
     settings.first = nullptr;
+    settings.off = true;
     return true;
   }
   AccessLogTarget* target = s.arena().make<AccessLogTarget>();
   LogWriterOptions options;
   if (!read_words(s, *target, options) || !set_destination(s, *target, options)) return false;
+  if (settings.off) return true;
   AccessLogTarget** tail = &settings.first;
   while (*tail != nullptr) tail = &(*tail)->next;
   *tail = target;

@@ -115,8 +115,8 @@ void RingLoop::on_receive_poll(ReceiveState& state, int result) {
 }
 
 void RingLoop::deliver(ReceiveState& state, std::span<const std::byte> data) {
-  // A receive() that has withdrawn a stop is answered by the kernel's completion of the latter; till
-  // then what was kept before comes first.
+  // A receive() that has withdrawn a stop is answered by the kernel's completion of the latter;
+  // till then what was kept before comes first.
   if (!state.armed() || state.parked_ != nullptr) {
     state.park(data);
     return;

@@ -56,7 +56,8 @@ class Charset final : public http::Transform {
   http::BodySource* apply(Exchange& exchange, http::BodySource* body) const override {
     const auto& settings = exchange.settings<CharsetSettings>();
     http::ResponseHead& head = exchange.response();
-    if (settings.name.empty() || head.content_type.empty()) return body;
+    // X-Accel-Charset has named it, and goes before what the configuration says.
+    if (settings.name.empty() || head.content_type.empty() || !head.charset.empty()) return body;
     // nginx has it so: what nobody reads needs no charset.
     if (head.status == 301 || head.status == 302) return body;
     const MediaType media = parse_media_type(head.content_type);

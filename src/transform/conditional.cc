@@ -17,16 +17,14 @@ class Conditional final : public http::Transform {
     http::ResponseHead& head = exchange.response();
     // The validators of a part of a page say nothing about the page.
     if (head.status != 200 || exchange.is_subrequest() || exchange.refused()) return body;
+    const auto* judge = exchange.find_state<http::ConditionJudge>();
+    if (judge != nullptr && judge->origin) return body;
     const http::Validators validators{head.etag, head.last_modified};
     const auto mode = exchange.settings<http::CoreSettings>().if_modified_since;
     switch (http::evaluate_preconditions(exchange.request(), validators, mode)) {
       case Precondition::kProceed:
         return body;
       case Precondition::kFailed:
-        if (const auto* judge = exchange.find_state<http::ConditionJudge>();
-            judge != nullptr && judge->origin) {
-          return body;
-        }
         exchange.refuse(412);
         return body;
       case Precondition::kNotModified:

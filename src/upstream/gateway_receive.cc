@@ -151,7 +151,8 @@ void GatewayRequest::on_head() {
     // nginx keeps the rate as well: the file that is sent in place of the answer goes out at it.
     if (orders.limit_rate)
       exchange_->state<http::ResponseRate>().bytes_per_second = orders.limit_rate;
-    if (exchange_->request().method != http::Method::kHead) {
+    // As in nginx a named location sees the request as it came.
+    if (exchange_->request().method != http::Method::kHead && orders.redirect.front() != '@') {
       exchange_->set_method(http::Method::kGet);
     }
     return conclude(http::StepOutcome::redirect());

@@ -92,7 +92,6 @@ bool ResponseHeadReader::parse_line(Arena& arena, std::string_view line) {
     if (status_seen_ && !status_line_) return reject("Status twice", line);
     if (!parse_status(value)) return reject("not a status", line);
     status_seen_ = true;
-    return true;
   }
   if (head_.fields.size() >= kFieldsMax) return reject("too many fields", line);
   return add_field(arena, name, value);

@@ -1,5 +1,7 @@
 #include "upstream/response_policy.h"
 
+#include <string>
+
 #include "corehttpd/base/text.h"
 #include "corehttpd/http/conditional.h"
 #include "corehttpd/http/core_settings.h"
@@ -13,7 +15,7 @@ using http::FieldName;
 
 constexpr std::string_view kHiddenByDefault[] = {
     "X-Accel-Buffering",  "X-Accel-Charset",  "X-Accel-Expires",
-    "X-Accel-Limit-Rate", "X-Accel-Redirect",
+    "X-Accel-Limit-Rate", "X-Accel-Redirect", "Status",
 };
 
 bool contains(std::span<const std::string_view> list, std::string_view name) {
@@ -21,6 +23,19 @@ bool contains(std::span<const std::string_view> list, std::string_view name) {
     if (text::equals_ignore_case(one, name)) return true;
   }
   return false;
+}
+
+// A ".." as a segment, whichever way it is written: an application that puts a name of its user's
+// behind an internal location's means none (nginx refuses it as well).
+bool climbs(std::string_view path) {
+  std::string plain = "/";
+  while (!path.empty()) {
+    const bool dot = text::starts_with_ignore_case(path, "%2e");
+    const bool slash = text::starts_with_ignore_case(path, "%2f");
+    plain += dot ? '.' : slash ? '/' : path.front();
+    path.remove_prefix(dot || slash ? 3 : 1);
+  }
+  return (plain + '/').find("/../") != std::string::npos;
 }
 
 bool is_hidden(const GatewaySettings& settings, std::string_view name) {
@@ -152,6 +167,7 @@ bool redirect_to(http::Exchange& exchange, std::string_view target) {
   // serves for both kinds.
   Arena& arena = exchange.arena();
   const http::PathAndArgs parts = http::split_args(target);
+  if (climbs(parts.path)) return false;
   const auto path = http::normalize_path(arena, http::escape_location(arena, parts.path),
                                          exchange.settings<http::CoreSettings>().merge_slashes);
   if (!path) return false;

@@ -124,8 +124,8 @@ def test_heads_in_pieces(site):
         assert (r.status, r.body) == (200, b'')
     for conditions in ([('If-None-Match', '"tag"')], [('If-Modified-Since', 'Mon, 28 Sep 1970 06:00:00 GMT')]):
         r = s.get('/dated', headers=conditions)
-        assert (r.status, r.body, r['set-cookie']) == (304, b'', 'c=1')
-    # The script has run: whether it should have was for it to judge.
+        assert (r.status, r.body, r['set-cookie']) == (200, b'page', 'c=1')
+    # The script has run: it was for it to judge.
     assert s.get('/dated', headers=[('If-Match', '"other"')]).body == b'page'
     assert s.get('/noend', method='POST', body=b'x', headers=[('If-None-Match', '*')]).body == b'page'
     assert s.get('/ranges', headers=[('Range', 'bytes=9-')]).status == 416
@@ -225,3 +225,31 @@ def test_a_queued_request_goes_on_alone(site, directory):
     assert bodies[1] == ('/second', b'body')
     assert s.get('/no').status == 200
     assert [path for path, _ in bodies] == ['/first', '/second', '/no']
+
+
+def test_orders_of_the_script(site):
+    heads = {
+        '/charset': HEAD + b'X-Accel-Charset: koi8-r\r\n', '/same': HEAD + b'X-Accel-Charset: utf-8\r\n', '/named': b'X-Accel-Redirect: @second\r\n',
+        '/uri': b'X-Accel-Redirect: /second\r\n', '/status': b'Status: 404 Gone away\r\n' + HEAD,
+        '/up': b'X-Accel-Redirect: /files/../files/a.txt\r\n', '/escaped': b'X-Accel-Redirect: /files/%2E./a.txt\r\n',
+        '/slash': b'X-Accel-Redirect: /files/x%2f../a.txt\r\n', '/dots': b'X-Accel-Redirect: /files/..a..\r\n',
+    }
+
+    def handler(r):
+        uri = r.params['URI']
+        r.send(answer(heads[uri] + b'\r\npage') if uri in heads else answer(HEAD + b'\r\n' + r.params['METHOD'].encode()))
+    s = site('fastcgi_param URI $uri; fastcgi_param METHOD $request_method; charset utf-8; charset_types *; location / { ' + PASS + '} '
+             'location @second { fastcgi_param URI /method; fastcgi_param METHOD $request_method; ' + PASS + '} '
+             'location = /second { fastcgi_param URI /method; fastcgi_param METHOD $request_method; ' + PASS + '} location = /status { fastcgi_pass_header Status; ' + PASS + '} '
+             'location /files/ { internal; alias @DIR@/www/; }', handler)
+    s.file('a.txt', 'a file')
+    s.file('..a..', 'a name')
+    assert s.get('/charset')['content-type'] == 'text/plain; charset=koi8-r'
+    assert s.get('/same')['content-type'] == 'text/plain; charset=utf-8'
+    assert s.get('/named', method='POST', body=b'x').body == b'POST'
+    assert s.get('/uri', method='POST', body=b'x').body == b'GET'
+    r = s.get('/status')
+    assert (r.status, r['status']) == (404, '404 Gone away')
+    assert [s.get(path).status for path in ('/up', '/escaped', '/slash')] == [404] * 3
+    assert s.log().count('was detected in X-Accel-Redirect') == 3
+    assert s.get('/dots').body == b'a name'

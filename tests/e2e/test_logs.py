@@ -122,7 +122,7 @@ def test_several_logs_with_formats(server, protocol):
 
 def test_inheritance_and_off(server, protocol):
     s = server('''log_format own "$uri"; access_log @DIR@/own.log own;''' + SITE % '''
-        location /silent/ { access_log off; return 200; }
+        location /silent/ { access_log off; access_log @DIR@/own.log own; return 200; }
         location /silent/but/ { access_log @DIR@/but.log own; return 200; }
         location /other/ { access_log @DIR@/other.log own; return 200; }''' +
                'server { listen @SOCK@; server_name quiet; access_log off; location / { return 200; } }')

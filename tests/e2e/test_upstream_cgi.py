@@ -75,7 +75,7 @@ def test_cgi_origins(server, directory, name, read_head):
     own = 'uwsgi_modifier1 5; uwsgi_modifier2 7;' if name == 'uwsgi' else ''
     s = server(f'''upstream u {{ server unix:@DIR@/dead.sock; server unix:@DIR@/o.sock; }}
         {name}_param URI $uri; {name}_param METHOD $request_method; {name}_param CONTENT_LENGTH $content_length; {own}
-        server {{ listen @SOCK@; location / {{ {name}_pass unix:@DIR@/o.sock; {name}_hide_header X-Hidden; }}
+        server {{ listen @SOCK@; location / {{ {name}_pass {'uwsgi://' if name == 'uwsgi' else ''}unix:@DIR@/o.sock; {name}_hide_header X-Hidden; }}
           location /length {{ {name}_pass u; {name}_next_upstream error; }} }}''')
     fields = [('X-Own', 'v')]
     r = s.get('/line', headers=fields)

@@ -59,6 +59,7 @@ struct LogCachePolicy {
 
 struct AccessLogSettings {
   AccessLogTarget* first = nullptr;  // nullptr: off.
+  bool off = false;                  // "off" was said: whatever else stands beside it.
   LogCachePolicy cache;
 };
 

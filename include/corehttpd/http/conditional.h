@@ -35,8 +35,8 @@ bool if_range_matches(const RequestHead& request, const Validators& validators);
 bool etag_list_matches(std::string_view list, std::string_view tag, bool weak);
 
 // Exchange::state<ConditionJudge>(). origin: the response is one of an origin, which knew the
-// conditions and has done already what the request asks for: to say now that nothing was done (412)
-// would be untrue.
+// conditions and has answered as it thinks right; what it has done is not undone by saying that
+// nothing was (412), and nginx takes no 200 of an origin for a 304 either unless it is cached.
 struct ConditionJudge {
   bool origin = false;
 };

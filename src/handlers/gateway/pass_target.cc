@@ -18,7 +18,10 @@ struct PendingTargets {
 }  // namespace
 
 const PassTarget* make_target(const conf::Setting& s) {
-  const std::string_view text = s.word(0);
+  std::string_view text = s.word(0);
+  constexpr std::string_view kScheme = "uwsgi://";
+  if (s.name() == "uwsgi_pass" && text.starts_with(kScheme) && !expr::has_variables(text))
+    text.remove_prefix(kScheme.size());
   if (text.empty()) {
     s.fail(0, "no server in \"{}\"", s.name());
     return nullptr;
