@@ -23,7 +23,7 @@ TUNED = 'nginx keepalive'
 CONNECTIONS = (1, 16, 64, 256, 1024)
 WAITING = 2000
 TEXT = '''A script that says "ok", {children} static children of php-fpm ({fpm}), a pool for each server. The web server's one worker is on core {server_core}, a
-generator of one thread on core {generator_core}, php-fpm's children where the kernel puts them; rounds of {seconds} s each in alternating order, medians; ratios are
+generator of one thread on core {generator_core}, php-fpm's children where the kernel puts them (on the generator's core alone they would be the limit, and the servers idle); rounds of {seconds} s each in alternating order, medians; ratios are
 made within a round against nginx as Debian configures it (a connection for each request). "nginx keepalive" has a pool of {pool} connections and fastcgi_keep_conn.
 Every answer's status and length are checked, every 64th one's body. Requests/s, CPU and percentiles are of answers with status 200; "longest" is how
 long a client has waited, also one whose answer had not come by the round's end: with "nginx keepalive" the clients beyond its pool get none at all
