@@ -224,7 +224,7 @@ void Backend::dispatch() {
   granted_ += own().granted.exchange(0);
   std::size_t dead = 0;
   while (waiting_ > 0) {
-    OriginConnection* connection = idle_.take(nullptr, dead);
+    OriginConnection* connection = idle_.take(nullptr, dead, true);
     if (connection == nullptr) {
       if (dead > 0) {
         --dead;

@@ -6,7 +6,8 @@ IdleConnections::Idle::Idle(IdleConnections& owner, io::Loop& loop, OriginConnec
     : connection(held),
       expiry([](io::Timer& t) { static_cast<Expiry&>(t).idle.end(); }, *this),
       loop_(loop),
-      owner_(owner) {
+      owner_(owner),
+      kept_ms_(loop.clock().now_ms()) {
   connection.hand_over(*this);
   connection.start_receiving();
 }
@@ -26,12 +27,14 @@ void IdleConnections::keep(io::Loop& loop, OriginConnection& connection, Millise
   loop.schedule(idle->expiry, timeout);
 }
 
-OriginConnection* IdleConnections::take(const io::Address* address, std::size_t& dead) {
+OriginConnection* IdleConnections::take(const io::Address* address, std::size_t& dead,
+                                        bool trust_new) {
   for (Idle* idle = list_.first(); idle != nullptr;) {
     Idle* const next = list_.next(*idle);
     OriginConnection& connection = idle->connection;
     if (address == nullptr || connection.address() == *address) {
-      if (connection.quiet()) {
+      const bool trusted = trust_new && idle->is_new() && connection.address().is_unix();
+      if (trusted ? connection.at_rest() : connection.quiet()) {
         delete idle;
         --size_;
         return &connection;

@@ -21,8 +21,10 @@ class IdleConnections {
   // Takes it over from its user.
   void keep(io::Loop& loop, OriginConnection& connection, Milliseconds timeout);
   // The one used last to that address (nullptr: to any), found alive; it must get a user at once.
-  // nullptr: none. Dead ones found on the way are closed and count in dead.
-  OriginConnection* take(const io::Address* address, std::size_t& dead);
+  // nullptr: none. Dead ones found on the way are closed and count in dead. trust_new: one to a
+  // unix socket that has answered in this very millisecond is not looked at, which saves a call per
+  // request where requests wait in line; that its end is under way would hardly be seen either.
+  OriginConnection* take(const io::Address* address, std::size_t& dead, bool trust_new = false);
   // Closes the one used longest ago. False: there is none.
   bool drop_oldest();
   std::size_t size() const { return size_; }
@@ -38,6 +40,7 @@ class IdleConnections {
     };
     Idle(IdleConnections& owner, io::Loop& loop, OriginConnection& held);
     ~Idle();
+    bool is_new() const { return kept_ms_ == loop_.clock().now_ms(); }
     OriginConnection& connection;
     Expiry expiry;
 
@@ -52,6 +55,7 @@ class IdleConnections {
     void on_drained() override {}
     io::Loop& loop_;
     IdleConnections& owner_;
+    Milliseconds kept_ms_;
   };
   void drop(Idle& idle);
   List<Idle> list_;  // The one used last is first.

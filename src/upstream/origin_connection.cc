@@ -93,7 +93,7 @@ int OriginConnection::prepare_socket() {
 }
 
 bool OriginConnection::quiet() const {
-  if (state_ != State::kOpen || sending()) return false;
+  if (!at_rest()) return false;
   char byte = 0;
   const ssize_t got = ::recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return got < 0 && (errno == EAGAIN || errno == EINTR);

@@ -83,7 +83,9 @@ class OriginConnection final : private io::Receiver {
   }
   // It could not be given the local address that was asked for: no fault of the origin's.
   bool bind_failed() const { return bind_failed_; }
-  // Open, and nothing has come that was not received yet: neither data nor the end.
+  // Open, and nothing is on its way to the origin.
+  bool at_rest() const { return state_ == State::kOpen && !sending(); }
+  // The same, and nothing has come that was not received yet: neither data nor the end.
   bool quiet() const;
   // After its end: the peer cannot have acted upon what we sent, which it has not read, or read
   // only to throw it away (as php-fpm's children do that have answered pm.max_requests requests).
