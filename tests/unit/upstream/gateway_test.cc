@@ -50,7 +50,8 @@ TEST_F(Gateway, ConnectRefusedIs502InNginxsWords) {
   EXPECT_EQ(transport->status, 502);
   logged(
       "connect() to unix:/run/a.sock failed (111: Connection refused) while connecting to "
-      "upstream, client: 192.0.2.7, server: , request: \"GET /x.php HTTP/1.1\", upstream: "
+      "upstream (nobody listens there), client: 192.0.2.7, server: , request: \"GET /x.php "
+      "HTTP/1.1\", upstream: "
       "\"fastcgi://unix:/run/a.sock:\", host: \"example.org\"");
 }
 
