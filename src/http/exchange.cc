@@ -150,7 +150,8 @@ std::uint16_t Exchange::judge_connection() {
 void Exchange::start_failed(std::uint16_t status) {
   services_.counters.request_started();
   choose_site();  // The client's own site has the error pages, if the host is known already.
-  const std::uint16_t judged = judge_connection();
+  // What was no request at all is told that, and not that it came in clear text (as nginx does).
+  const std::uint16_t judged = connection_.plain_to_tls ? 0 : judge_connection();
   fail(judged != 0 ? judged : status);
 }
 

@@ -17,8 +17,8 @@
 namespace corehttpd::tls {
 namespace {
 
-constexpr unsigned char kHttp2AndHttp1[] = "\x02h2\x08http/1.1";
-constexpr unsigned char kHttp1[] = "\x08http/1.1";
+constexpr unsigned char kHttp2AndHttp1[] = "\x02h2\x08http/1.1\x08http/1.0\x08http/0.9";
+constexpr unsigned char kHttp1[] = "\x08http/1.1\x08http/1.0\x08http/0.9";
 
 bool set_up_cipher(EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, const NamedTicketKey& named,
                    const unsigned char* iv, bool encrypt) {

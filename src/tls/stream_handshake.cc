@@ -103,7 +103,8 @@ void Stream::open() {
   const unsigned char* name = nullptr;
   unsigned length = 0;
   SSL_get0_alpn_selected(ssl_, &name, &length);
-  if (length != 0) alpn_ = length == 2 ? "h2" : "http/1.1";
+  // Lives as long as the stream.
+  alpn_ = {reinterpret_cast<const char*>(name), length};
   std::exchange(owner_, nullptr)->on_handshake_done();
 }
 

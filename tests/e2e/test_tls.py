@@ -67,6 +67,13 @@ def test_without_alpn(server, ca):
     assert client.read_response().status == 505
 
 
+def test_alpn_of_old_clients(server, ca):
+    s = server(config(A, ca))
+    client = Https1(path_of(s), tls_context('http/1.0'), 'a.test')
+    assert client.socket.selected_alpn_protocol() == 'http/1.0'
+    assert client.request('/').body.endswith(b' http/1.0')
+
+
 def test_alpn_that_nobody_speaks(server, ca):
     s = server(config(A, ca))
     with pytest.raises(ssl.SSLError, match='NO_APPLICATION_PROTOCOL|no application protocol'):
@@ -264,6 +271,10 @@ def test_plain_http_on_a_tls_port(server, ca):
     response = client.request('/')
     assert response.status == 400 and b'The plain HTTP request was sent to HTTPS port' in response.body
     s.wait_log('client sent plain HTTP request to HTTPS port while reading client request headers')
+    # What is no request is a bad one first.
+    broken = Http1(path_of(s))
+    broken.send(b'\0\1nonsense\r\n\r\n')
+    assert b'The plain HTTP request' not in broken.read_response().body
     s = server(config(A.replace('location / {', 'error_page 497 =307 https://$host$request_uri; location / {', 1), ca))
     response = Http1(path_of(s)).request('/x?y', host='a.test')
     assert response.status == 307 and response['location'] == 'https://a.test/x?y'
