@@ -61,6 +61,16 @@ def test_nothing_is_lost_or_changes_its_place(origin, protocol, how):
     assert peer.requests[-1].body == data
 
 
+def test_early_hints(origin, protocol):
+    hints = b'Status: 103\r\nLink: </a.css>; rel=preload\r\nX-Not: passed on\r\n\r\n'
+    s, _ = origin(answer(hints + b'Status: 102\r\n\r\n' + hints.replace(b'a.css', b'b.css') + b'Content-Type: text/plain\r\nLink: </c.css>\r\n\r\nok'))
+    r = s.get('/x.php', protocol)
+    assert (r.status, r.body, r['link']) == (200, b'ok', '</c.css>')
+    assert [(status, [v for n, v in fields if n.lower() == 'link']) for status, fields in r.informational] == [
+        (103, ['</a.css>; rel=preload']), (103, ['</b.css>; rel=preload'])]
+    assert not any(n.lower() == 'x-not' for _, fields in r.informational for n, _ in fields)
+
+
 def test_heads(origin, protocol):
     replies = {
         '/status': b'Status: 404 Not here\r\nContent-Type: text/html\r\n\r\nnone',
