@@ -22,6 +22,7 @@ import roots
 import servers
 import shipped
 import tls
+import wordpress
 from load import BUILD, SIZES, TOP, Cell
 from plot import bar_chart
 
@@ -37,6 +38,7 @@ SCENARIOS = {
     'crowd': '3,000 visitors who click every 10 s, a newcomer every half second, as shipped',
     **tls.SCENARIOS,
     **php.SCENARIOS,
+    **wordpress.SCENARIOS,
 }
 
 
@@ -226,7 +228,7 @@ def main():
     try:
         over_tls = [s for s in tls.SCENARIOS if s in options.scenarios]
         with_php = [s for s in php.SCENARIOS if s in options.scenarios]
-        clear = [s for s in SCENARIOS if s in options.scenarios and s not in over_tls + with_php]
+        clear = [s for s in SCENARIOS if s in options.scenarios and s not in over_tls + with_php + list(wordpress.SCENARIOS)]
         field = Field(state) if clear else None
         loads = [s for s in clear if s not in ('idle', 'rest', 'crowd')]
         if loads:
@@ -242,6 +244,8 @@ def main():
             tls.run(over_tls, options, state, fill, manifest, write, note)
         if with_php:
             php.run(with_php, options, state, fill, manifest, write, note)
+        if 'wordpress' in options.scenarios:
+            wordpress.run(options, manifest, write, note)
     finally:
         shutil.rmtree(state, ignore_errors=True)
 

@@ -6,7 +6,7 @@
 // that has not come by the end (who waits in vain is in no percentile).
 //
 //   load --address 127.0.0.1:8080 --path /small.html --connections 64 --seconds 3 [--close]
-//   [--expect FILE] [--sources N] [--hold]
+//   [--expect FILE] [--sources N] [--hold] [--cookie VALUE]
 //
 // --expect: the file whose content every checked body must equal, and whose length every body must
 // have. --close: a new connection for each request. --sources: connections come from N addresses of
@@ -46,6 +46,7 @@ struct Options {
   sockaddr_in address{};
   std::string path = "/";
   std::string expect;
+  std::string cookie;
   int connections = 1;
   int sources = 0;
   double seconds = 3;
@@ -74,6 +75,7 @@ class Load {
   explicit Load(const Options& options) : options_(options), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
     request_ = "GET " + options.path +
                " HTTP/1.1\r\nHost: localhost\r\nUser-Agent: load\r\nAccept: */*\r\n" +
+               (options.cookie.empty() ? "" : "Cookie: " + options.cookie + "\r\n") +
                (options.close ? "Connection: close\r\n" : "") + "\r\n";
     if (!options.expect.empty()) {
       std::ifstream file(options.expect, std::ios::binary);
@@ -331,6 +333,8 @@ bool parse(int argc, char** argv, Options& out) {
         return false;
     } else if (name == "--path") {
       out.path = value;
+    } else if (name == "--cookie") {
+      out.cookie = value;
     } else if (name == "--expect") {
       out.expect = value;
     } else if (name == "--connections") {
