@@ -34,6 +34,7 @@
 #include "sim/h1_client.h"
 #include "sim/h2_client.h"
 #include "sim/sim_server.h"
+#include "upstream/shared_state.h"
 
 namespace corehttpd::sim {
 namespace {
@@ -193,6 +194,9 @@ INSTANTIATE_TEST_SUITE_P(Seeds, ServerSimulation, ::testing::Range(1, last_seed(
 TEST_P(ServerSimulation, AnswersRightAndLeavesNothing) {
   SCOPED_TRACE(fmt::format("seed {}", GetParam()));
   site_files();
+  // What belongs to the process, whatever its configurations come and go, stays.
+  auto& counts = upstream::BackendCountsStore::of_process();
+  ASSERT_TRUE(counts.open() && counts.counts_of("any"));
   const std::size_t before = open_descriptors();
   Simulation(static_cast<std::uint64_t>(GetParam())).go();
   EXPECT_EQ(open_descriptors(), before);
