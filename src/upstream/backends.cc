@@ -51,12 +51,14 @@ Backend::Backend(std::string name, std::uint32_t capacity, Milliseconds idle_ms)
       idle_ms_(idle_ms),
       idle_([](void* self) { static_cast<Backend*>(self)->give_back(nullptr); }, this),
       leaving_([](void* self) { static_cast<Backend*>(self)->give_back(nullptr); }, this),
+      abandoned_([](void* self) { static_cast<Backend*>(self)->give_back(nullptr); }, this),
       dispatch_([](TurnTask& t) { static_cast<Task&>(t).backend.dispatch(); }, *this),
       patience_([](io::Timer& t) { static_cast<Patience&>(t).backend.on_patience(); }, *this) {}
 
 Backend::~Backend() {
   idle_.clear();
   leaving_.clear();
+  abandoned_.clear();
 }
 
 void Backend::attach(io::Loop& loop) {
@@ -103,7 +105,11 @@ Backend::Place Backend::acquire(io::Loop& loop, Waiter& waiter, std::uint32_t qu
       return Place::kOpen;
     }
   }
-  if (waiting_ >= queue_max) return leaving_.drop_oldest() ? Place::kOpen : Place::kFull;
+  if (waiting_ >= queue_max) {
+    if (!leaving_.drop_oldest()) return Place::kFull;
+    if (waiting_ == 0) return Place::kOpen;
+    ++granted_;  // For who has waited longest; this one stands at the end, where there is room now.
+  }
   waiter.since_ms = loop.clock().now_ms();
   waiters_.push_back(waiter);
   ++waiting_;
@@ -159,17 +165,20 @@ void Backend::give_back(OriginConnection* connection) {
     publish();
     // Somebody may have begun to wait before our idle connection could be seen.
     if (neediest() != SIZE_MAX) loop_->turn().post(dispatch_);
-  } else if (other != SIZE_MAX) {
-    leave_place_to(other);
   } else {
-    release_place();
+    publish();  // It may have been an idle one, which nobody can have any more.
+    if (other != SIZE_MAX) {
+      leave_place_to(other);
+    } else {
+      release_place();
+    }
   }
   if (waiting_ > 0) loop_->turn().post(dispatch_);
 }
 
 // A script that nobody waits for any more occupies its child until it says something or ends.
 void Backend::keep_until_end(OriginConnection& connection, Milliseconds timeout) {
-  leaving_.keep(*loop_, connection, timeout);
+  abandoned_.keep(*loop_, connection, timeout);
   publish();
 }
 

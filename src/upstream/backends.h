@@ -106,7 +106,9 @@ class Backend {
   std::size_t waiting_ = 0;
   std::uint32_t granted_ = 0;  // Places that were left to us and are not used yet.
   IdleConnections idle_;
-  IdleConnections leaving_;  // Ended by us; each has its place until its end has come back.
+  // Each has its place until its end has come back.
+  IdleConnections leaving_;    // Answered, and ended by us.
+  IdleConnections abandoned_;  // Of clients that left: their children are busy.
   Task dispatch_;
   Patience patience_;
 };

@@ -107,6 +107,7 @@ class Peer:
             while True:
                 kind, content = self.read_record(connection)
                 if kind == BEGIN:
+                    request, params, called = Request(connection), b'', False
                     request.keep = bool(content[2] & 1)
                 elif kind == PARAMS:
                     params += content

@@ -73,6 +73,7 @@ def test_no_more_connections_than_children(origin, workers):
     if workers == 1:
         assert peer.connections <= 8  # Two, and two more for each burst if the gap was that long.
     wait_until(lambda: not peer.open, 'idle connections to be closed')
+    wait_until(lambda: s.status()['pools'] == [{'name': 'php', 'capacity': 2, 'connections': 0, 'idle': 0, 'waiting': 0}], 'nothing left in the counts')
 
 
 def test_workers_share_a_single_place(origin):
@@ -170,6 +171,53 @@ def test_a_full_queue_is_503(origin):
     go.set()
     assert [c.read_response().body for c in (clients[0], clients[1], clients[3], late)] == [b'ok'] * 4
     assert len(peer.requests) == 4 and peer.connections == 1
+
+
+def test_a_full_queue_sends_nobody_to_a_busy_child(origin):
+    """The place of a client that left is no room for who comes to a full queue: its child is busy, and others wait for it."""
+    go = threading.Event()
+
+    def handler(r):
+        if r.params['DOCUMENT_URI'] == '/slow.php':
+            go.wait(10)
+            raise EOFError
+        r.send(answer(OK))
+    s, peer = origin(handler, children=1, location='fastcgi_queue 1;')
+
+    def ask(path):
+        client = s.connect('h1')
+        client.send(f'GET {path} HTTP/1.1\r\nHost: x\r\n\r\n'.encode())
+        return client
+    slow = ask('/slow.php')
+    wait_until(lambda: peer.requests, 'the first request')
+    slow.close()
+    s.wait_log('client prematurely closed connection')
+    waiting = ask('/waiting.php')
+    wait_until(lambda: s.status()['pools'][0]['waiting'] == 1, 'the second request to wait')
+    assert ask('/third.php').read_response().status == 503
+    assert peer.connections == 1
+    go.set()
+    assert waiting.read_response().body == b'ok'
+    assert [r.params['DOCUMENT_URI'] for r in peer.requests] == ['/slow.php', '/waiting.php']
+
+
+def test_a_full_queue_is_served_in_its_order(origin):
+    """The child of an ondemand pool that works on behind its answer is waited for no longer once the queue is full; its place is for who waits longest."""
+    go = threading.Event()
+
+    def handler(r):
+        r.send(answer(OK))
+        if r.params['DOCUMENT_URI'] == '/first.php':
+            go.wait(10)
+    s, peer = origin(handler, children=1, manager='ondemand', location='fastcgi_queue 1;')
+    assert s.get('/first.php').body == b'ok'
+    second, third = s.connect('h1'), s.connect('h1')
+    second.send(b'GET /second.php HTTP/1.1\r\nHost: x\r\n\r\n')
+    wait_until(lambda: s.status()['pools'][0]['waiting'] == 1, 'the second request to wait')
+    third.send(b'GET /third.php HTTP/1.1\r\nHost: x\r\n\r\n')
+    assert [second.read_response().body, third.read_response().body] == [b'ok'] * 2
+    assert [r.params['DOCUMENT_URI'] for r in peer.requests] == ['/first.php', '/second.php', '/third.php']
+    go.set()
 
 
 @pytest.mark.parametrize('tail', [answer(OK) + b'left over', end_request() + record(STDERR, b'late'), answer(OK) + record(STDERR, b'late'),
