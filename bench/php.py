@@ -4,7 +4,6 @@ import json
 import socket
 import statistics
 import subprocess
-import time
 
 import load
 import php_servers
@@ -124,7 +123,6 @@ def wait_for_php(server, count):
     for n in range(count):
         waiting.append(socket.create_connection(('127.0.0.1', server.port), 5, (f'127.0.1.{1 + n % 64}', 0)))
         waiting[-1].sendall(b'GET /stuck.php HTTP/1.1\r\nHost: localhost\r\n\r\n')
-    time.sleep(1)
     return waiting
 
 
@@ -137,6 +135,7 @@ def run_full(field, options, note):
                 # The quiet run before and after, so that what changes by itself does not count.
                 quiet = [generate(server, path, 16, seconds / 2)]
                 waiting = wait_for_php(server, WAITING)
+                generate(server, path, 16, load.WARM_UP_SECONDS)  # By its end all of them have been read.
                 full = generate(server, path, 16, seconds)
                 for one in waiting:
                     one.close()

@@ -155,19 +155,9 @@ class Nginx(Chrooted):
 class Lighttpd(Chrooted):
     def __init__(self, name, root, fpm):
         super().__init__(name, root, 'lighttpd', fpm)
-        (self.state / 'server.conf').write_text(f'''server.modules = ( "mod_fastcgi" )
-server.document-root = "/srv/www"
-server.port = {self.port}
-server.bind = "127.0.0.1"
-server.username = "www-data"
-server.groupname = "www-data"
-server.max-connections = 8192
-server.max-fds = 20000
-server.max-keep-alive-requests = 65535
-server.errorlog = "{self.home}/error.log"
-mimetype.assign = ( ".html" => "text/html" )
-fastcgi.server = ( ".php" => (( "socket" => "{self.home}/fpm.sock", "check-local" => "disable", "docroot" => "{fpm.scripts}" )) )
-''')
+        pool = f'"socket" => "{self.home}/fpm.sock", "check-local" => "disable", "docroot" => "{fpm.scripts}"'
+        (self.state / 'server.conf').write_text(servers.LIGHTTPD.format(
+            home=self.home, port=self.port, more=f'server.modules = ( "mod_fastcgi" )\nfastcgi.server = ( ".php" => (( {pool} )) )\n'))
 
     def command(self):
         return ['chroot', str(self.root), '/usr/sbin/lighttpd', '-D', '-f', f'{self.home}/server.conf']
@@ -176,40 +166,12 @@ fastcgi.server = ( ".php" => (( "socket" => "{self.home}/fpm.sock", "check-local
 class Apache(Chrooted):
     def __init__(self, name, root, fpm):
         super().__init__(name, root, 'apache2', fpm)
-        (self.state / 'server.conf').write_text(f'''ServerRoot /usr/lib/apache2
-LoadModule mpm_event_module modules/mod_mpm_event.so
-LoadModule authz_core_module modules/mod_authz_core.so
-LoadModule mime_module modules/mod_mime.so
-LoadModule proxy_module modules/mod_proxy.so
-LoadModule proxy_fcgi_module modules/mod_proxy_fcgi.so
-User www-data
-Group www-data
-ServerName localhost
-PidFile {self.home}/pid
-ErrorLog {self.home}/error.log
-Listen 127.0.0.1:{self.port}
-ListenBacklog 4096
-DocumentRoot /srv/www
-TypesConfig /dev/null
-AddType text/html .html
-KeepAlive On
-KeepAliveTimeout 65
-MaxKeepAliveRequests 0
-StartServers 1
-ServerLimit 16
-ThreadsPerChild 64
-MaxRequestWorkers 1024
-AsyncRequestWorkerFactor 16
-<Directory /srv/www>
-  Require all granted
-  AllowOverride None
-  Options FollowSymLinks
-</Directory>
-<LocationMatch "\\.php$">
+        modules = ''.join(f'LoadModule {name}_module modules/mod_{name}.so\n' for name in ('proxy', 'proxy_fcgi'))
+        (self.state / 'server.conf').write_text(servers.APACHE.format(home=self.home, port=self.port, modules=modules, more=f'''<LocationMatch "\\.php$">
   SetHandler "proxy:unix:{self.home}/fpm.sock|fcgi://localhost"
   ProxyFCGISetEnvIf "true" SCRIPT_FILENAME "{fpm.scripts}%{{reqenv:SCRIPT_NAME}}"
 </LocationMatch>
-''')
+'''))
 
     def command(self):
         return ['chroot', str(self.root), '/usr/sbin/apache2', '-D', 'FOREGROUND', '-f', f'{self.home}/server.conf']

@@ -126,6 +126,48 @@ http {{
 '''
 
 
+LIGHTTPD = '''server.document-root = "/srv/www"
+server.port = {port}
+server.bind = "127.0.0.1"
+server.username = "www-data"
+server.groupname = "www-data"
+server.max-connections = 8192
+server.max-fds = 20000
+server.max-keep-alive-requests = 65535
+server.errorlog = "{home}/error.log"
+mimetype.assign = ( ".html" => "text/html" )
+{more}'''
+# modules: further LoadModule lines; more: what follows.
+APACHE = '''ServerRoot /usr/lib/apache2
+LoadModule mpm_event_module modules/mod_mpm_event.so
+LoadModule authz_core_module modules/mod_authz_core.so
+LoadModule mime_module modules/mod_mime.so
+{modules}User www-data
+Group www-data
+ServerName localhost
+PidFile {home}/pid
+ErrorLog {home}/error.log
+Listen 127.0.0.1:{port}
+ListenBacklog 4096
+DocumentRoot /srv/www
+TypesConfig /dev/null
+AddType text/html .html
+KeepAlive On
+KeepAliveTimeout 65
+MaxKeepAliveRequests 0
+StartServers 1
+ServerLimit 16
+ThreadsPerChild 64
+MaxRequestWorkers 1024
+AsyncRequestWorkerFactor 16
+<Directory /srv/www>
+  Require all granted
+  AllowOverride None
+  Options FollowSymLinks
+</Directory>
+{more}'''
+
+
 class Corehttpd(Server):
     def __init__(self, name, state, www, binary, log, cache):
         super().__init__(name, state, www)
@@ -172,17 +214,7 @@ class Nginx(Chrooted):
 class Lighttpd(Chrooted):
     def __init__(self, name, root):
         super().__init__(name, root, name, 'lighttpd')
-        (self.state / 'server.conf').write_text(f'''server.document-root = "/srv/www"
-server.port = {self.port}
-server.bind = "127.0.0.1"
-server.username = "www-data"
-server.groupname = "www-data"
-server.max-connections = 8192
-server.max-fds = 20000
-server.max-keep-alive-requests = 65535
-server.errorlog = "{self.home}/error.log"
-mimetype.assign = ( ".html" => "text/html" )
-''')
+        (self.state / 'server.conf').write_text(LIGHTTPD.format(home=self.home, port=self.port, more=''))
 
     def command(self):
         return ['chroot', str(self.root), '/usr/sbin/lighttpd', '-D', '-f', f'{self.home}/server.conf']
@@ -214,34 +246,7 @@ class Apache(Chrooted):
 
     def __init__(self, name, root):
         super().__init__(name, root, name, 'apache2')
-        (self.state / 'server.conf').write_text(f'''ServerRoot /usr/lib/apache2
-LoadModule mpm_event_module modules/mod_mpm_event.so
-LoadModule authz_core_module modules/mod_authz_core.so
-LoadModule mime_module modules/mod_mime.so
-User www-data
-Group www-data
-ServerName localhost
-PidFile {self.home}/pid
-ErrorLog {self.home}/error.log
-Listen 127.0.0.1:{self.port}
-ListenBacklog 4096
-DocumentRoot /srv/www
-TypesConfig /dev/null
-AddType text/html .html
-KeepAlive On
-KeepAliveTimeout 65
-MaxKeepAliveRequests 0
-StartServers 1
-ServerLimit 16
-ThreadsPerChild 64
-MaxRequestWorkers 1024
-AsyncRequestWorkerFactor 16
-<Directory /srv/www>
-  Require all granted
-  AllowOverride None
-  Options FollowSymLinks
-</Directory>
-''')
+        (self.state / 'server.conf').write_text(APACHE.format(home=self.home, port=self.port, modules='', more=''))
 
     def command(self):
         return ['chroot', str(self.root), '/usr/sbin/apache2', '-D', 'FOREGROUND', '-f', f'{self.home}/server.conf']

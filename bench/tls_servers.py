@@ -123,42 +123,16 @@ hosts:
 class Apache(Chrooted):
     def __init__(self, name, root, kind='ec'):
         super().__init__(name, root, 'apache2', kind)
-        (self.state / 'server.conf').write_text(f'''ServerRoot /usr/lib/apache2
-LoadModule mpm_event_module modules/mod_mpm_event.so
-LoadModule authz_core_module modules/mod_authz_core.so
-LoadModule mime_module modules/mod_mime.so
-LoadModule ssl_module modules/mod_ssl.so
-LoadModule http2_module modules/mod_http2.so
-User www-data
-Group www-data
-ServerName localhost
-PidFile {self.home}/pid
-ErrorLog {self.home}/error.log
-Listen 127.0.0.1:{self.port}
-ListenBacklog 4096
-DocumentRoot /srv/www
-TypesConfig /dev/null
-AddType text/html .html
-KeepAlive On
-KeepAliveTimeout 300
-MaxKeepAliveRequests 0
-StartServers 1
-ServerLimit 16
-ThreadsPerChild 64
-MaxRequestWorkers 1024
-AsyncRequestWorkerFactor 16
+        modules = ''.join(f'LoadModule {name}_module modules/mod_{name}.so\n' for name in ('ssl', 'http2'))
+        # What is said last counts.
+        (self.state / 'server.conf').write_text(servers.APACHE.format(home=self.home, port=self.port, modules=modules, more=f'''KeepAliveTimeout 300
 Protocols h2 http/1.1
 SSLEngine on
 SSLProtocol TLSv1.2 TLSv1.3
 SSLCertificateFile {self.home}/cert.pem
 SSLCertificateKeyFile {self.home}/key.pem
 SSLSessionCache none
-<Directory /srv/www>
-  Require all granted
-  AllowOverride None
-  Options FollowSymLinks
-</Directory>
-''')
+'''))
 
     def command(self):
         return ['chroot', str(self.root), '/usr/sbin/apache2', '-D', 'FOREGROUND', '-f', f'{self.home}/server.conf']

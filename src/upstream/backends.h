@@ -98,12 +98,12 @@ class Backend {
   BackendCounts* counts_ = nullptr;
   std::unique_ptr<BackendCounts> private_counts_;
   std::size_t slot_ = 0;
-  Milliseconds reaped_ms_ = INT64_MIN / 2;
   bool named_ = false;  // A server of the configuration belongs to it.
   // The worker's own.
   io::Loop* loop_ = nullptr;
   List<Waiter> waiters_;
   std::size_t waiting_ = 0;
+  Milliseconds reaped_ms_ = INT64_MIN / 2;
   std::uint32_t granted_ = 0;  // Places that were left to us and are not used yet.
   IdleConnections idle_;
   // Each has its place until its end has come back.

@@ -45,8 +45,8 @@ Result<void> BackendCountsStore::open() {
     if (fd < 0) return std::unexpected(error_from_errno(errno, "eventfd()"));
     wake_fds_.push_back(fd);
   }
-  lock_segment_ =
-      CORE_TRY(shm::Segment::create("corehttpd-slots", 1, sizeof(shm::Lock) * kSlotsMax, 0));
+  lock_segment_ = CORE_TRY(
+      shm::Segment::create("corehttpd-slots", kLayoutVersion, sizeof(shm::Lock) * kSlotsMax, 0));
   locks_ = reinterpret_cast<shm::Lock*>(lock_segment_.data());
   for (std::size_t i = 0; i < kSlotsMax; ++i) locks_[i].create();
   return {};
@@ -56,8 +56,8 @@ Result<BackendCounts*> BackendCountsStore::counts_of(std::string_view backend) {
   if (const auto found = known_.find(backend); found != known_.end()) return found->second;
   const std::size_t place = known_.size() % kPerSegment;
   if (place == 0) {
-    segments_.push_back(CORE_TRY(
-        shm::Segment::create("corehttpd-backends", 1, sizeof(BackendCounts) * kPerSegment, 0)));
+    segments_.push_back(CORE_TRY(shm::Segment::create("corehttpd-backends", kLayoutVersion,
+                                                      sizeof(BackendCounts) * kPerSegment, 0)));
   }
   auto* counts = reinterpret_cast<BackendCounts*>(segments_.back().data()) + place;
   known_.emplace(backend, counts);

@@ -71,6 +71,7 @@ class BackendCountsStore {
 
  private:
   BackendCountsStore() = default;
+  static constexpr std::uint32_t kLayoutVersion = 1;
   static constexpr std::size_t kPerSegment = 16;
   shm::Segment lock_segment_;
   shm::Lock* locks_ = nullptr;

@@ -8,7 +8,7 @@ import subprocess
 import threading
 from pathlib import Path
 
-from harness import wait_until
+from harness import end_process, wait_until
 
 BEGIN, ABORT, END, PARAMS, STDIN, STDOUT, STDERR = 1, 2, 3, 4, 5, 6, 7
 
@@ -177,11 +177,5 @@ class PhpFpm:
             return False
 
     def stop(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        end_process(self.process)
         self.output.close()

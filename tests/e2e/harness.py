@@ -347,6 +347,17 @@ OVER_TLS = {'https': 'h1', 'h2s': 'h2'}
 DEFAULT = os.environ.get('E2E_PROTOCOL', 'h1')
 
 
+def end_process(process, seconds=10):
+    """SIGTERM, and SIGKILL for what does not heed it."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
 class Successor:
     """A master that took over: no child of ours, but with a Popen's ways."""
 

@@ -53,6 +53,18 @@ def parallel(s, count, path='/x.php', **more):
     return results
 
 
+def ask(s, path):
+    """A client that waits for that answer."""
+    client = s.connect('h1')
+    client.send(f'GET {path} HTTP/1.1\r\nHost: x\r\n\r\n'.encode())
+    return client
+
+
+def wait_for_second(s):
+    """Until one request has the only place and another one stands in line."""
+    wait_until(lambda: s.status()['pools'] == [{'name': 'php', 'capacity': 1, 'connections': 1, 'idle': 0, 'waiting': 1}], 'the second request to wait')
+
+
 @pytest.mark.parametrize('workers', [1, 2])
 def test_no_more_connections_than_children(origin, workers):
     lock, at_once, most = threading.Lock(), set(), [0]
@@ -99,13 +111,11 @@ def test_generations_share_the_places(origin):
             go.wait(10)
         r.send(answer(OK))
     s, peer = origin(handler, children=1)
-    slow = s.connect('h1')
-    slow.send(b'GET /slow.php HTTP/1.1\r\nHost: x\r\n\r\n')
+    slow = ask(s, '/slow.php')
     wait_until(lambda: peer.requests, 'the first request')
     s.reload()
-    late = s.connect('h1')
-    late.send(b'GET /x.php HTTP/1.1\r\nHost: x\r\n\r\n')
-    wait_until(lambda: s.status()['pools'] == [{'name': 'php', 'capacity': 1, 'connections': 1, 'idle': 0, 'waiting': 1}], 'the second request to wait')
+    late = ask(s, '/x.php')
+    wait_for_second(s)
     assert peer.connections == 1
     go.set()
     assert [slow.read_response().body, late.read_response().body] == [b'ok'] * 2
@@ -128,14 +138,12 @@ def test_a_client_that_leaves_takes_its_worker_along(origin):
             raise EOFError
         r.send(answer(OK))
     s, peer = origin(handler, children=1)
-    slow = s.connect('h1')
-    slow.send(b'GET /slow.php HTTP/1.1\r\nHost: x\r\n\r\n')
+    slow = ask(s, '/slow.php')
     wait_until(lambda: peer.requests, 'the first request')
     slow.close()
     s.wait_log('client prematurely closed connection, so upstream connection is closed too')
-    late = s.connect('h1')
-    late.send(b'GET /x.php HTTP/1.1\r\nHost: x\r\n\r\n')
-    wait_until(lambda: s.status()['pools'] == [{'name': 'php', 'capacity': 1, 'connections': 1, 'idle': 0, 'waiting': 1}], 'the second request to wait')
+    late = ask(s, '/x.php')
+    wait_for_second(s)
     assert peer.connections == 1
     go.set()
     assert late.read_response().body == b'ok' and peer.connections == 2
@@ -151,12 +159,10 @@ def test_a_full_queue_is_503(origin):
     s, peer = origin(handler, children=1, location='fastcgi_queue 3;')
     clients = []
     for i in range(4):
-        clients.append(s.connect('h1'))
-        clients[-1].send(b'GET /x.php HTTP/1.1\r\nHost: x\r\n\r\n')
+        clients.append(ask(s, '/x.php'))
     wait_until(lambda: peer.requests, 'the first request')
     for _ in range(200):  # The others may not have been read yet.
-        refused = s.connect('h1')
-        refused.send(b'GET /x.php HTTP/1.1\r\nHost: x\r\n\r\n')
+        refused = ask(s, '/x.php')
         if 'queue is full' in s.log():
             break
     refused = refused.read_response()
@@ -166,8 +172,7 @@ def test_a_full_queue_is_503(origin):
     assert s.status()['pools'] == [{'name': 'php', 'capacity': 1, 'connections': 1, 'idle': 0, 'waiting': 3}]
     clients[2].close()  # Leaves the queue: somebody else may stand in it.
     s.wait_log('client prematurely closed connection')
-    late = s.connect('h1')
-    late.send(b'GET /x.php HTTP/1.1\r\nHost: x\r\n\r\n')
+    late = ask(s, '/x.php')
     go.set()
     assert [c.read_response().body for c in (clients[0], clients[1], clients[3], late)] == [b'ok'] * 4
     assert len(peer.requests) == 4 and peer.connections == 1
@@ -184,17 +189,13 @@ def test_a_full_queue_sends_nobody_to_a_busy_child(origin):
         r.send(answer(OK))
     s, peer = origin(handler, children=1, location='fastcgi_queue 1;')
 
-    def ask(path):
-        client = s.connect('h1')
-        client.send(f'GET {path} HTTP/1.1\r\nHost: x\r\n\r\n'.encode())
-        return client
-    slow = ask('/slow.php')
+    slow = ask(s, '/slow.php')
     wait_until(lambda: peer.requests, 'the first request')
     slow.close()
     s.wait_log('client prematurely closed connection')
-    waiting = ask('/waiting.php')
-    wait_until(lambda: s.status()['pools'][0]['waiting'] == 1, 'the second request to wait')
-    assert ask('/third.php').read_response().status == 503
+    waiting = ask(s, '/waiting.php')
+    wait_for_second(s)
+    assert ask(s, '/third.php').read_response().status == 503
     assert peer.connections == 1
     go.set()
     assert waiting.read_response().body == b'ok'
@@ -211,10 +212,9 @@ def test_a_full_queue_is_served_in_its_order(origin):
             go.wait(10)
     s, peer = origin(handler, children=1, manager='ondemand', location='fastcgi_queue 1;')
     assert s.get('/first.php').body == b'ok'
-    second, third = s.connect('h1'), s.connect('h1')
-    second.send(b'GET /second.php HTTP/1.1\r\nHost: x\r\n\r\n')
-    wait_until(lambda: s.status()['pools'][0]['waiting'] == 1, 'the second request to wait')
-    third.send(b'GET /third.php HTTP/1.1\r\nHost: x\r\n\r\n')
+    second = ask(s, '/second.php')
+    wait_for_second(s)
+    third = ask(s, '/third.php')
     assert [second.read_response().body, third.read_response().body] == [b'ok'] * 2
     assert [r.params['DOCUMENT_URI'] for r in peer.requests] == ['/first.php', '/second.php', '/third.php']
     go.set()
@@ -233,6 +233,9 @@ def test_odd_ends_never_mix_replies(origin, tail):
         assert (r.status, r.body) == (200, b'ok')
     assert not any(r.params['DOCUMENT_URI'] == '/x.php' and r.connection is o.connection and peer.requests.index(o) < peer.requests.index(r)
                    for r in peer.requests for o in peer.requests if o.params['DOCUMENT_URI'] == '/odd.php')
+    # And where connections go straight from one to the next in line.
+    clients = [ask(s, '/odd.php' if i % 2 else '/x.php') for i in range(20)]
+    assert [c.read_response().body for c in clients[::2]] == [b'ok'] * 10
 
 
 def test_the_page_that_php_fpm_has_itself(server, directory):
@@ -306,8 +309,7 @@ def test_php_fpm_ends_a_script_that_nobody_waits_for(server, directory, script):
     (s.root).chmod(0o777)
     fpm = PhpFpm(s.directory, 'pm = static\npm.max_children = 1\n')
     try:
-        client = s.connect('h1')
-        client.send(b'GET /slow.php HTTP/1.1\r\nHost: x\r\n\r\n')
+        client = ask(s, '/slow.php')
         wait_until((s.root / 'begun').exists, 'the script')
         client.close()
         s.wait_log('client prematurely closed connection')

@@ -7,7 +7,7 @@ import urllib.parse
 from pathlib import Path
 
 from fastcgi_peer import PhpFpm
-from harness import ROOT, wait_until
+from harness import ROOT, end_process, wait_until
 
 EXTENSIONS = ('ctype', 'tokenizer', 'mysqlnd', 'mysqli', 'mbstring', 'xml', 'dom', 'simplexml', 'iconv', 'exif')
 CHILDREN = 8
@@ -75,12 +75,7 @@ class MariaDb:
         subprocess.run(['mariadb', '--no-defaults', f'--socket={self.socket}', '-e', statement], check=True, capture_output=True, timeout=60)
 
     def stop(self):
-        self.process.terminate()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        end_process(self.process, 60)
         self.output.close()
 
 

@@ -4,7 +4,7 @@ import socket
 import subprocess
 from pathlib import Path
 
-from harness import DEADLINE, wait_until
+from harness import DEADLINE, end_process, wait_until
 
 NGINX = shutil.which('nginx', path='/usr/sbin:/usr/bin')
 
@@ -40,9 +40,4 @@ class Nginx:
     def stop(self):
         if self.process.poll() is not None:
             return
-        self.process.terminate()
-        try:
-            self.process.wait(DEADLINE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        end_process(self.process, DEADLINE)

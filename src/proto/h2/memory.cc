@@ -12,8 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "corehttpd/base/check.h"
-
 namespace corehttpd::h2 {
 namespace {
 
@@ -165,9 +163,7 @@ struct MemoryCallbacks {
       frame_buffers.give_back(std::exchange(memory.frame_buffer_, nullptr));
     } else if (header->kind == kFromC) {
       std::free(header);
-    } else if (header->kind >= kLasting) {
-      --memory.lasting_pieces_;  // Its place is not used again.
-    } else {
+    } else if (header->kind < kLasting) {  // The place of what lasts is not used again.
       pieces.give_back(header);
     }
   }
@@ -204,7 +200,6 @@ Memory::Memory()
                .realloc = MemoryCallbacks::resize} {}
 
 Memory::~Memory() {
-  CORE_DCHECK(lasting_pieces_ == 0);
   std::free(packed_);
   if (lasting_ != nullptr) lasting_runs.give_back(lasting_);
 }
@@ -225,7 +220,6 @@ void* Memory::take_lasting(std::size_t size) {
     lasting_ = static_cast<std::byte*>(lasting_runs.take());
     if (lasting_ == nullptr) return nullptr;
   }
-  ++lasting_pieces_;
   void* piece = lasting_ + lasting_bytes_;
   lasting_bytes_ += static_cast<std::uint32_t>(whole);
   return piece;

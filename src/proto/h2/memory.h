@@ -44,11 +44,10 @@ class Memory {
   void* frame_buffer_ = nullptr;
   void* table_ = nullptr;
   // The pages of what is there from the session's beginning to its end, and how much of them is
-  // used and by how many pieces.
+  // used.
   std::byte* lasting_ = nullptr;
   std::uint64_t* packed_ = nullptr;
   std::uint32_t lasting_bytes_ = 0;
-  std::uint16_t lasting_pieces_ = 0;
   bool sealed_ = false;
 };
 
